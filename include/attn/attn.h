@@ -1,0 +1,12 @@
+// Everything the library offers.
+#pragma once
+
+#include "attn/attention.h"
+#include "attn/dtype.h"
+#include "attn/executor.h"
+#include "attn/isa.h"
+#include "attn/numerics.h"
+#include "attn/options.h"
+#include "attn/status.h"
+#include "attn/tensor.h"
+#include "attn/version.h"
