@@ -1,0 +1,30 @@
+// The verbs of the command line: one file each, cli/<verb>.cc.
+#pragma once
+
+#include <string>
+
+#include "attn/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace attn::cli {
+
+/// What a verb throws when it can't go on: main prints the sentence as one line on stderr and exits with the code
+/// (1: the answer is no; 2: wrong use or bad input).
+struct Failure {
+  int exit_code;
+  std::string sentence;
+};
+
+/// Throws Failure{2, …} where the status is an error.
+void require(const Status& status);
+
+/// Each adds its subcommand, with flags, help and callback, to the program.
+void add_explain(CLI::App& program);
+void add_run(CLI::App& program);
+void add_cost(CLI::App& program);
+void add_info(CLI::App& program);
+
+}  // namespace attn::cli
