@@ -1,0 +1,5 @@
+# formats/: reading and writing tensor files.
+foreach(test npy npz safetensors write mutation elsewhere)
+  attn_test(formats_${test}_test attn_formats)
+endforeach()
+target_compile_definitions(formats_elsewhere_test PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")
