@@ -1,0 +1,147 @@
+// The flags that every attending verb shares: masks, positions, scale, threads.
+#include "cli/attention_flags.h"
+
+#include <limits>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/numbers.h"
+#include "cli/verbs.h"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::string_view kPlain = "true";  // what the parser makes of a --causal without a value
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostThreads = 1024;
+constexpr std::int64_t kMostHeadsWithSlopes = 1 << 20;
+
+void set_alignment(std::string_view flag, const std::string& text, AttentionOptions* options) {
+  if (text == "top-left") {
+    options->alignment = Alignment::top_left;
+  } else if (text == "bottom-right") {
+    options->alignment = Alignment::bottom_right;
+  } else if (!text.empty() && text.find_first_not_of("+-0123456789") == std::string::npos) {
+    options->alignment = Alignment::offset;
+    options->position_offset = parse_whole(flag, text, -kLargest, kLargest);
+  } else {
+    throw Failure{2, std::string(flag) + ": \"" + text +
+                         "\" is no alignment; give top-left (the first query sits at " +
+                         "the first key), bottom-right (the last at the last) or a whole number"};
+  }
+}
+
+void set_positions(const AttentionFlags& flags, AttentionOptions* options) {
+  options->causal = !flags.causal.empty();
+  const bool says_where = options->causal && flags.causal != kPlain;
+  if (says_where && !flags.align.empty()) {
+    throw Failure{2, "--align: \"" + flags.align + "\", but --causal=" + flags.causal + " says already where " +
+                         "queries sit; give one of the two"};
+  }
+  if (says_where) set_alignment("--causal", flags.causal, options);
+  if (!flags.align.empty()) set_alignment("--align", flags.align, options);
+}
+
+std::optional<std::int64_t> window_side(std::string_view text) {
+  if (text == "inf" || text == "-1") return std::nullopt;
+  return parse_whole("--window", text, 0, kLargest);
+}
+
+void set_window(const std::string& text, AttentionOptions* options) {
+  const std::size_t comma = text.find(',');
+  options->window_left = window_side(text.substr(0, comma));
+  if (comma != std::string::npos) options->window_right = window_side(text.substr(comma + 1));
+}
+
+// A boolean tensor hides keys; any other is added to the scores.
+void read_mask(const std::string& argument, DType compute, AttentionSetup* setup) {
+  setup->mask = read_input("--mask", argument);
+  setup->files.push_back(setup->mask->file);
+  if (setup->mask->view.dtype == DType::boolean) {
+    setup->options.mask = setup->mask->view;
+    return;
+  }
+  if (setup->mask->view.dtype == DType::f64 || compute == DType::f64)
+    *setup->mask = converted(*setup->mask, compute);
+  setup->options.bias = setup->mask->view;
+}
+
+void read_sinks(const std::string& argument, DType compute, AttentionSetup* setup) {
+  const Input sinks = read_input("--sinks", argument);
+  if (!is_float(sinks.view.dtype)) {
+    throw Failure{2, "--sinks: " + argument + " holds bool; give one floating-point logit a query head"};
+  }
+  setup->files.push_back(sinks.file);
+  setup->sinks = converted(sinks, compute);
+  setup->options.sinks = setup->sinks->view;
+}
+
+void make_slopes(std::int64_t query_heads, DType compute, AttentionSetup* setup) {
+  if (query_heads > kMostHeadsWithSlopes) {
+    throw Failure{2, "--alibi: q has " + std::to_string(query_heads) + " heads; slopes are given for at most " +
+                         std::to_string(kMostHeadsWithSlopes)};
+  }
+  const auto slopes = std::make_shared<std::vector<float>>(alibi_slopes(static_cast<int>(query_heads)));
+  setup->alibi = converted(Input{TensorView(slopes->data(), DType::f32, {query_heads}), "", slopes}, compute);
+  setup->options.alibi = setup->alibi->view;
+}
+
+void set_lengths(const std::string& text, std::int64_t batch, AttentionSetup* setup) {
+  setup->key_lengths = parse_whole_list("--lengths", text);
+  const auto count = static_cast<std::int64_t>(setup->key_lengths.size());
+  if (count != batch) {
+    throw Failure{2, "--lengths: " + std::to_string(count) + " given for " + std::to_string(batch) +
+                         " sequences; give one number of valid keys for each"};
+  }
+  setup->options.key_lengths = setup->key_lengths;
+}
+
+}  // namespace
+
+void AttentionFlags::add_to(CLI::App& verb) {
+  const auto option = [&verb](const char* name, std::string& text, const char* type, const char* description) {
+    verb.add_option(name, text, description)->type_name(type)->group("Attention");
+  };
+  verb.add_flag("--causal", causal,
+                "Query i sees keys up to its own position; where N and M differ, as --causal=WHERE:\n"
+                "top-left, bottom-right (a KV cache) or an offset")
+      ->group("Attention");
+  option("--align", align, "WHERE", "Where queries sit for --window and --alibi without --causal: the same words");
+  option("--scale", scale, "S", "Multiplies q·k; default 1/sqrt(D)");
+  option("--mask", mask, "FILE[:NAME]", "bool (true = may attend), or float, added to the scores");
+  option("--window", window, "LEFT[,RIGHT]", "Only keys so far from a query; inf, or no RIGHT: unbounded");
+  option("--sink-tokens", sink_tokens, "S", "The first S keys stay visible whatever the window says");
+  option("--sinks", sinks, "FILE[:NAME]", "[H]: a logit a head that joins the softmax and has no value");
+  option("--softcap", softcap, "C", "A score becomes C·tanh(score/C); C > 0");
+  verb.add_flag("--alibi", alibi, "Standard ALiBi slopes")->group("Attention");
+  option("--lengths", lengths, "L1,L2,…", "Valid keys of each sequence");
+  option("--threads", threads, "N", "Default: one a processor, or ATTN_THREADS");
+}
+
+AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int64_t query_heads, DType compute) {
+  AttentionSetup setup;
+  AttentionOptions& options = setup.options;
+  set_positions(flags, &options);
+  if (!flags.scale.empty()) options.scale = parse_real("--scale", flags.scale);
+  if (!flags.softcap.empty()) {
+    options.softcap = parse_real("--softcap", flags.softcap);
+    if (*options.softcap <= 0)
+      throw Failure{2, "--softcap: " + flags.softcap + " is not above 0; leave it out for none"};
+  }
+  if (!flags.window.empty()) set_window(flags.window, &options);
+  if (!flags.sink_tokens.empty()) {
+    options.sink_tokens = parse_whole("--sink-tokens", flags.sink_tokens, 0, kLargest);
+  }
+  if (!flags.mask.empty()) read_mask(flags.mask, compute, &setup);
+  if (!flags.sinks.empty()) read_sinks(flags.sinks, compute, &setup);
+  if (flags.alibi) make_slopes(query_heads, compute, &setup);
+  if (!flags.lengths.empty()) set_lengths(flags.lengths, batch, &setup);
+  if (!flags.threads.empty()) {
+    setup.pool = make_thread_pool(static_cast<int>(parse_whole("--threads", flags.threads, 1, kMostThreads)));
+  }
+  options.executor = setup.pool ? setup.pool.get() : &default_executor();
+  return setup;
+}
+
+}  // namespace attn::cli

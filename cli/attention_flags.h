@@ -1,0 +1,55 @@
+// The flags that every attending verb shares: masks, positions, scale, threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn/executor.h"
+#include "attn/options.h"
+#include "cli/inputs.h"
+
+namespace CLI {
+class App;
+}
+
+namespace attn::cli {
+
+/// What was typed, not yet looked at. An empty text means that the flag was not given.
+struct AttentionFlags {
+  std::string causal;
+  std::string align;
+  std::string scale;
+  std::string mask;
+  std::string window;
+  std::string sink_tokens;
+  std::string sinks;
+  std::string softcap;
+  std::string lengths;
+  std::string threads;
+  bool alibi = false;
+
+  /// Adds the flags to a verb. This object must outlive the verb's parsing.
+  void add_to(CLI::App& verb);
+};
+
+/// Options together with everything that they point to. It can be moved, not copied.
+struct AttentionSetup {
+  AttentionOptions options;
+  std::vector<std::int64_t> key_lengths;
+  std::optional<Input> mask, sinks, alibi;
+  std::unique_ptr<Executor> pool;
+  std::vector<std::string> files;  ///< what was read, so that no output replaces it
+
+  AttentionSetup() = default;
+  AttentionSetup(AttentionSetup&&) = default;
+  AttentionSetup& operator=(AttentionSetup&&) = default;
+};
+
+/// Turns the flags into options for `batch` sequences of `query_heads` heads that are computed in f32 or f64: reads
+/// the files that they name and makes the thread pool. Throws Failure{2} that names the flag.
+AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int64_t query_heads, DType compute);
+
+}  // namespace attn::cli

@@ -1,0 +1,155 @@
+// attn cost: what attention over n tokens takes, before anyone runs it.
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "attn/executor.h"
+#include "attn/machine.h"
+#include "cli/numbers.h"
+#include "cli/verbs.h"
+
+namespace attn::cli {
+namespace {
+
+constexpr const char* kFooter = R"(
+Without --heads and --layers the numbers are those of one head of one layer.
+
+Example:
+  attn cost -n 100000 --heads 32 --kv-heads 8 --head-dim 128 --layers 32)";
+
+// As typed; an empty text means that the flag was not given.
+struct CostFlags {
+  std::string tokens, batch, heads, kv_heads, head_dim, layers, cache_type, threads;
+  bool causal = false;
+  bool as_json = false;
+};
+
+// Sizes as doubles: products of 64-bit sizes don't fit into 64 bits, and nobody needs their last digit.
+struct Sizes {
+  double tokens, batch, heads, kv_heads, head_dim, layers, cache_element_bytes;
+  bool causal;
+  int threads;
+};
+
+struct Cost {
+  double scores, flops, table_bytes, kv_cache_bytes;
+};
+
+std::int64_t size_or(const char* flag, const std::string& text, std::int64_t otherwise) {
+  return text.empty() ? otherwise : parse_whole(flag, text, 1, std::numeric_limits<std::int64_t>::max());
+}
+
+double cache_element_bytes(const std::string& type) {
+  if (type.empty() || type == "f32") return 4;
+  if (type == "bf16" || type == "f16") return 2;
+  if (type == "q8") throw Failure{2, "--cache-type q8 is not available in this version"};
+  throw Failure{2, "--cache-type: \"" + type + "\" is none; give f32, bf16 or f16"};
+}
+
+Sizes read_sizes(const CostFlags& flags) {
+  if (flags.tokens.empty()) throw Failure{2, "-n: not given; say how many tokens, as in -n 100000"};
+  const std::int64_t heads = size_or("--heads", flags.heads, 1);
+  const std::int64_t kv_heads = size_or("--kv-heads", flags.kv_heads, heads);
+  if (heads % kv_heads != 0) {
+    throw Failure{2, "--heads: " + std::to_string(heads) + " is no multiple of " + std::to_string(kv_heads) +
+                         " key/value heads; each of them serves equally many query heads"};
+  }
+  return Sizes{
+      .tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
+      .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
+      .heads = static_cast<double>(heads),
+      .kv_heads = static_cast<double>(kv_heads),
+      .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
+      .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
+      .cache_element_bytes = cache_element_bytes(flags.cache_type),
+      .causal = flags.causal,
+      .threads = static_cast<int>(flags.threads.empty() ? default_executor().threads()
+                                                        : parse_whole("--threads", flags.threads, 1, 1024))};
+}
+
+Cost cost_of(const Sizes& sizes) {
+  const double pairs = sizes.causal ? sizes.tokens * (sizes.tokens + 1) / 2 : sizes.tokens * sizes.tokens;
+  Cost cost{};
+  cost.scores = pairs * sizes.heads * sizes.layers * sizes.batch;
+  cost.flops = cost.scores * 4 * sizes.head_dim;
+  cost.table_bytes = sizes.tokens * sizes.tokens * sizes.heads * sizes.layers * sizes.batch * 4;
+  cost.kv_cache_bytes =
+      2 * sizes.tokens * sizes.kv_heads * sizes.head_dim * sizes.layers * sizes.batch * sizes.cache_element_bytes;
+  return cost;
+}
+
+void print_json(const Sizes& sizes, const Cost& cost, const Machine& machine) {
+  const nlohmann::ordered_json object = {
+      {"scores", json_number(cost.scores)},
+      {"flops", json_number(cost.flops)},
+      {"table_bytes", json_number(cost.table_bytes)},
+      {"kv_cache_bytes", json_number(cost.kv_cache_bytes)},
+      {"predicted_seconds", json_number(cost.flops / (machine.fma_gflops * 1e9))},
+      {"predicted_seconds_per_token", json_number(cost.kv_cache_bytes / (machine.read_gbps * 1e9))},
+      {"peak_gflops", json_number(machine.fma_gflops)},
+      {"read_gbps", json_number(machine.read_gbps)},
+      {"threads", machine.threads},
+      {"causal", sizes.causal}};
+  std::cout << object.dump() << '\n';
+}
+
+void print_text(const Sizes& sizes, const Cost& cost, const Machine& machine) {
+  const double seconds = cost.flops / (machine.fma_gflops * 1e9);
+  const double seconds_a_token = cost.kv_cache_bytes / (machine.read_gbps * 1e9);
+  std::cout << "n " << count_text(sizes.tokens) << ", heads " << count_text(sizes.heads) << ", key/value heads "
+            << count_text(sizes.kv_heads) << ", D " << count_text(sizes.head_dim) << ", layers "
+            << count_text(sizes.layers) << ", batch " << count_text(sizes.batch)
+            << (sizes.causal ? "; causal" : "; every token sees every token") << "\n\n"
+            << "scores      " << count_text(cost.scores) << '\n'
+            << "            = " << (sizes.causal ? "n·(n + 1)/2" : "n²") << " · heads · layers · batch\n"
+            << "operations  " << count_text(cost.flops) << '\n'
+            << "            = 4·D a score: q·k and weight·v, a multiply and an add each\n"
+            << "table       " << bytes_text(cost.table_bytes) << '\n'
+            << "            = 4·n² bytes a head, layer and sequence: the scores in f32, never stored here\n"
+            << "KV cache    " << bytes_text(cost.kv_cache_bytes) << '\n'
+            << "            = 2·n·D·" << sizes.cache_element_bytes
+            << " bytes a key/value head, layer and sequence: keys and values\n"
+            << "time        " << duration_text(seconds) << " for all tokens at once, at the best\n"
+            << "            = operations / " << count_text(machine.fma_gflops)
+            << " billion a second, this machine's measured peak with " << machine.threads << " threads\n"
+            << "            " << duration_text(seconds_a_token) << " for one more token, at the best\n"
+            << "            = KV cache / " << count_text(machine.read_gbps)
+            << " GB a second, its measured read bandwidth\n";
+}
+
+void print_cost(const CostFlags& flags) {
+  const Sizes sizes = read_sizes(flags);
+  const Cost cost = cost_of(sizes);
+  const Machine machine = measure_machine(sizes.threads, DType::f32);
+  flags.as_json ? print_json(sizes, cost, machine) : print_text(sizes, cost, machine);
+}
+
+}  // namespace
+
+void add_cost(CLI::App& program) {
+  CLI::App* verb = program.add_subcommand("cost", "What attention over n tokens takes: operations, bytes, time");
+  const auto flags = std::make_shared<CostFlags>();
+  const auto size = [verb](const char* name, std::string& text, const char* description) {
+    verb->add_option(name, text, description)->type_name("N");
+  };
+  size("-n", flags->tokens, "Tokens: queries and keys alike");
+  size("--heads", flags->heads, "Query heads a layer; default 1");
+  size("--kv-heads", flags->kv_heads, "Key/value heads a layer; default as many as --heads");
+  size("--head-dim", flags->head_dim, "D; default 128");
+  size("--layers", flags->layers, "Layers; default 1");
+  size("--batch", flags->batch, "Sequences; default 1");
+  verb->add_flag("--causal", flags->causal, "A token sees itself and those before it");
+  verb->add_option("--cache-type", flags->cache_type, "f32 (default), bf16 or f16: how the KV cache would be kept")
+      ->type_name("TYPE");
+  size("--threads", flags->threads, "Threads whose peak is measured; default: one a processor");
+  verb->add_flag("--json", flags->as_json, "Print one JSON object instead of text");
+  verb->footer(kFooter);
+  verb->callback([flags] { print_cost(*flags); });
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,130 @@
+// The command line: finds the verb, runs it, and turns whatever goes wrong into one line on stderr.
+// Exit codes: 0 done, 1 the answer is no, 2 wrong use or bad input.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "attn/isa.h"
+#include "attn/version.h"
+#include "cli/verbs.h"
+
+namespace attn::cli {
+namespace {
+
+// Verbs that have a name but nothing behind it yet.
+constexpr std::array<std::string_view, 6> kPlannedVerbs = {"check", "probe", "map", "generate", "bench", "explore"};
+
+constexpr const char* kFooter = R"(
+Tensors are files: .npy, .npz:NAME or .safetensors:NAME. Exit codes: 0 done, 1 the answer is no, 2 wrong use.
+Environment: ATTN_ISA=avx2 forces a SIMD target (attn info lists them), ATTN_THREADS=4 sets the threads.
+
+Example:
+  attn explain)";
+
+void add_verbs(CLI::App& program) {
+  program.footer(kFooter);
+  program.set_version_flag("--version", std::string("attn ") + kVersion);
+  program.require_subcommand(0, 1);
+  add_explain(program);
+  add_run(program);
+  add_cost(program);
+  add_info(program);
+}
+
+// The library takes what it knows from the environment; a name it does not know must not pass unnoticed.
+void check_environment() {
+  const char* wanted = std::getenv("ATTN_ISA");
+  if (wanted == nullptr || *wanted == '\0' || std::string_view(wanted) == name_of(current_isa())) return;
+  std::string names;
+  for (const Isa isa : available_isas()) names += std::string(names.empty() ? "" : ", ") + name_of(isa);
+  throw Failure{2, "ATTN_ISA: \"" + std::string(wanted) + "\" can't run here; this machine has " + names};
+}
+
+void check_verb(const CLI::App& program, const std::string& verb) {
+  if (verb.starts_with('-')) return;
+  if (std::find(kPlannedVerbs.begin(), kPlannedVerbs.end(), verb) != kPlannedVerbs.end()) {
+    throw Failure{2, verb + " is not available in this version"};
+  }
+  std::string names;
+  for (const CLI::App* known : program.get_subcommands({})) {
+    if (known->get_name() == verb) return;
+    names += (names.empty() ? "" : ", ") + known->get_name();
+  }
+  throw Failure{2, "\"" + verb + "\" is no verb; the verbs are " + names + " (attn --help)"};
+}
+
+// An empty text would pass for a flag that was not given.
+void check_arguments(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.empty())
+      throw Failure{2, "argument " + std::to_string(i) + " is empty; give it a value or leave it out"};
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
+      throw Failure{2, std::string(argument) + " has no value; give it one or leave it out"};
+    }
+  }
+}
+
+// What the parser says, as one line that says what to do.
+std::string sentence_of(const CLI::ParseError& error, const CLI::App& program, const std::string& verb) {
+  const std::string help = verb.empty() ? "attn --help" : "attn " + verb + " --help";
+  const std::vector<std::string> remaining = program.remaining(true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !remaining.empty()) {
+    return "\"" + remaining.front() + "\" is not an argument here; " + help + " lists them";
+  }
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n')) + "; see " + help;
+}
+
+int fail(const std::string& verb, int exit_code, const std::string& sentence) {
+  std::cerr << "attn" << (verb.empty() ? "" : " ") << verb << ": " << sentence << std::endl;
+  return exit_code;
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App program{"Exact attention on the processor, with every number shown.", "attn"};
+  std::string verb;
+  try {
+    add_verbs(program);
+    if (argc < 2) {
+      std::cout << program.help();
+      return 0;
+    }
+    check_arguments(argc, argv);
+    check_verb(program, argv[1]);
+    if (argv[1][0] != '-') verb = argv[1];
+    check_environment();
+    program.parse(argc, argv);
+    std::cout.flush();
+    if (!std::cout) throw Failure{2, "stdout: can't be written to, so the output is incomplete"};
+    return 0;
+  } catch (const CLI::Success& success) {
+    return program.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return fail(verb, 2, sentence_of(error, program, verb));
+  } catch (const Failure& failure) {
+    return fail(verb, failure.exit_code, failure.sentence);
+  } catch (const std::bad_alloc&) {
+    return fail(verb, 2, "not enough memory for this input");
+  } catch (const std::exception& error) {
+    return fail(verb, 2, error.what());
+  }
+}
+
+}  // namespace
+
+void require(const Status& status) {
+  if (!status.ok()) throw Failure{2, status.message()};
+}
+
+}  // namespace attn::cli
+
+int main(int argc, char** argv) { return attn::cli::run_program(argc, argv); }

@@ -1,0 +1,75 @@
+// What attn run tells about its work: the plan before, the summary after.
+#include "cli/run_report.h"
+
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/numbers.h"
+
+namespace attn::cli {
+namespace {
+
+nlohmann::ordered_json plan_as_json(const Plan& plan) {
+  return {{"path", plan.path},
+          {"reason", plan.reason},
+          {"isa", name_of(plan.isa)},
+          {"compute", name_of(plan.compute)},
+          {"threads", plan.threads},
+          {"tasks", plan.tasks},
+          {"tiles",
+           {{"query_rows", plan.query_tile_rows},
+            {"keys", plan.key_block},
+            {"full", plan.tiles_full},
+            {"partial", plan.tiles_partial},
+            {"skipped", plan.tiles_skipped}}},
+          {"scratch_bytes", plan.scratch_bytes},
+          {"flops", json_number(plan.flops)},
+          {"bytes", json_number(plan.bytes)},
+          {"table_bytes", json_number(plan.table_bytes)}};
+}
+
+std::string count_of(std::int64_t count) { return count_text(static_cast<double>(count)); }
+
+std::string shape_of(const Written& written) {
+  std::string text = "[";
+  for (const std::int64_t size : written.shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "] " + name_of(written.dtype);
+}
+
+}  // namespace
+
+void print_plan(const Plan& plan, bool as_json) {
+  if (as_json) {
+    std::cout << plan_as_json(plan).dump() << '\n';
+    return;
+  }
+  std::cout << "path        " << plan.path << ": " << plan.reason << '\n'
+            << "arithmetic  " << name_of(plan.compute) << " on " << name_of(plan.isa) << '\n'
+            << "tasks       " << count_of(plan.tasks) << ", on up to " << plan.threads << " threads\n"
+            << "tiles       " << plan.query_tile_rows << " queries × " << plan.key_block
+            << " keys: " << count_of(plan.tiles_full) << " full, " << count_of(plan.tiles_partial)
+            << " partly masked, " << count_of(plan.tiles_skipped) << " skipped\n"
+            << "operations  " << count_text(plan.flops) << '\n'
+            << "traffic     " << bytes_text(plan.bytes) << ", each tensor once\n"
+            << "scratch     " << bytes_text(static_cast<double>(plan.scratch_bytes)) << " at most\n"
+            << "table       " << bytes_text(plan.table_bytes) << ", never stored\n";
+}
+
+void print_summary(const Plan& plan, std::span<const Written> written, double seconds, bool as_json) {
+  if (as_json) {
+    nlohmann::ordered_json summary = plan_as_json(plan);
+    summary["seconds"] = json_number(seconds);
+    summary["written"] = nlohmann::ordered_json::array();
+    for (const Written& file : written) {
+      summary["written"].push_back({{"path", file.path}, {"dtype", name_of(file.dtype)}, {"shape", file.shape}});
+    }
+    std::cout << summary.dump() << '\n';
+    return;
+  }
+  for (const Written& file : written) std::cout << file.path << ": " << shape_of(file) << '\n';
+  std::cout << duration_text(seconds) << ", " << plan.path << " on " << name_of(plan.isa) << ", " << plan.threads
+            << (plan.threads == 1 ? " thread\n" : " threads\n");
+}
+
+}  // namespace attn::cli
