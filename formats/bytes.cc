@@ -73,7 +73,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
+std::string in_quotes(std::string_view text) { return std::string("'").append(printable(text)).append("'"); }
 
 std::string system_message(int error_number) { return std::generic_category().message(error_number); }
 

@@ -84,6 +84,7 @@ Status read_npz(const std::string& path, const Bytes& file, const std::optional<
   ATTN_RETURN_IF_ERROR(read_zip_directory(path, file, &members));
   std::erase_if(members, [](const ZipMember& member) { return !member.name.ends_with(kSuffix); });
   std::vector<std::string> names;
+  names.reserve(members.size());
   for (const ZipMember& member : members) names.push_back(without_suffix(member.name));
   const bool exact = name && std::find(names.begin(), names.end(), *name) != names.end();
   const auto wanted = name && !exact ? without_suffix(*name) : name;

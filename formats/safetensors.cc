@@ -34,6 +34,7 @@ Status read_header(const std::string& path, const Bytes& file, std::vector<Safet
 Status check_offsets(const std::string& path, const std::vector<SafetensorsEntry>& entries,
                      std::uint64_t data_bytes) {
   std::vector<const SafetensorsEntry*> in_order;
+  in_order.reserve(entries.size());
   for (const SafetensorsEntry& entry : entries) in_order.push_back(&entry);
   std::sort(in_order.begin(), in_order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
     return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
@@ -78,6 +79,7 @@ Status read_safetensors(const std::string& path, const Bytes& file, const std::o
   ATTN_RETURN_IF_ERROR(read_header(path, file, &entries, &data));
   ATTN_RETURN_IF_ERROR(check_offsets(path, entries, data.size));
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const SafetensorsEntry& entry : entries) {
     ATTN_RETURN_IF_ERROR(check_shape(path, entry));
     names.push_back(entry.name);

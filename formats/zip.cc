@@ -174,6 +174,7 @@ class DirectoryReader {
 
   Status check_overlap(const std::vector<ZipMember>& members) {
     std::vector<const ZipMember*> by_offset;
+    by_offset.reserve(members.size());
     for (const ZipMember& member : members) by_offset.push_back(&member);
     std::sort(by_offset.begin(), by_offset.end(),
               [](const ZipMember* a, const ZipMember* b) { return a->header_offset < b->header_offset; });

@@ -1,31 +1,7 @@
 // Damaged files: whatever is cut off or changed, the answer is an error or a tensor that can be read to its last
 // element, and no memory to speak of is taken.
-#include <algorithm>
-#include <cstdlib>
-#include <new>
-
+#include "formats_allocations.h"
 #include "formats_samples.h"
-
-namespace {
-std::size_t largest_allocation = 0;
-}
-
-// Every allocation of this program comes by here.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  largest_allocation = std::max(largest_allocation, size);
-  return size > (std::size_t{1} << 32) ? nullptr : std::malloc(size > 0 ? size : 1);
-}
-void* operator new(std::size_t size) {
-  void* const memory = operator new(size, std::nothrow);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return operator new(size, std::nothrow); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace attn::formats {
 namespace {

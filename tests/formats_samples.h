@@ -47,8 +47,10 @@ class Directory {
 
   std::string path(const std::string& name) const { return (path_ / name).string(); }
 
-  /// Writes a file and returns its path.
+  /// Writes a file anew and returns its path.
   std::string file(const std::string& name, const std::string& bytes) const {
+    // Some file systems wait for the disk when a file is cut and rewritten, but not for a new one.
+    std::filesystem::remove(path(name));
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }
