@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reference/inputs.h"
@@ -23,9 +24,9 @@ struct Row {
   std::vector<std::int64_t> keys;  ///< the visible ones, ascending, counted within the sequence
   std::vector<double> scores;      ///< of the visible keys
   std::vector<double> weights;     ///< of the visible keys; with a sink they add up to 1 − sink_weight
-  double max = 0;                  ///< of the scores and the sink; −∞ where there is neither
-  double lse = 0;                  ///< log Σ e^score, the sink included
-  double sink_weight = 0;          ///< what the sink takes; 0 without one
+  double max = -std::numeric_limits<double>::infinity();  ///< of the scores and the sink; −∞ where there is neither
+  double lse = -std::numeric_limits<double>::infinity();  ///< log Σ e^score, the sink included
+  double sink_weight = 0;                                 ///< what the sink takes; 0 without one
 };
 
 Row attend(const Inputs& inputs, const Sequence& sequence, std::int64_t head, std::int64_t i);

@@ -164,6 +164,7 @@ HeadTrace trace_head(const Inputs& inputs, const Result& result, std::int64_t he
   for (std::int64_t i = 0; i < result.queries; ++i) {
     trace_scores(inputs, head, i, &trace);
     const Row row = i < sequence.queries ? attend(inputs, sequence, head, i) : Row{};
+    trace.max.push_back(row.max);
     if (inputs.options.sinks) trace.sink_weights.push_back(row.sink_weight);
     if (tile > 0) trace.tiles.push_back(work_in_tiles(row, trace.v, tile));
   }

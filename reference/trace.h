@@ -46,14 +46,15 @@ struct Tile {
 /// One head's numbers. Tables are [N, N]: rows are queries, columns are keys.
 struct HeadTrace {
   Matrix q, k, v;
-  Matrix scores;      ///< q·k
-  Matrix scaled;      ///< × scale
-  Matrix softcapped;  ///< c·tanh(s/c); empty without softcap
-  Matrix biased;      ///< + bias + ALiBi; empty without either
-  Matrix masked;      ///< −∞ where the query may not look
-  Matrix weights;     ///< softmax of each row
-  Matrix out;         ///< weights·v, [N, Dv]
-  std::vector<double> lse;
+  Matrix scores;                         ///< q·k
+  Matrix scaled;                         ///< × scale
+  Matrix softcapped;                     ///< c·tanh(s/c); empty without softcap
+  Matrix biased;                         ///< + bias + ALiBi; empty without either
+  Matrix masked;                         ///< −∞ where the query may not look
+  Matrix weights;                        ///< softmax of each row
+  Matrix out;                            ///< weights·v, [N, Dv]
+  std::vector<double> max;               ///< of each row, the sink included; −∞ where it sees nothing
+  std::vector<double> lse;               ///< log Σ e^score of each row, the sink included
   std::vector<double> sink_weights;      ///< what each row gives to the sink; empty without sinks
   std::vector<std::vector<Tile>> tiles;  ///< for each query; tiles in which it sees no key are left out
 };

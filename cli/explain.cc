@@ -1,0 +1,223 @@
+// attn explain: attention worked by hand, every number of every step.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "attn/attention.h"
+#include "cli/attention_flags.h"
+#include "cli/numbers.h"
+#include "cli/verbs.h"
+#include "explain/changes.h"
+#include "explain/files.h"
+#include "explain/json.h"
+#include "explain/lesson.h"
+#include "explain/render.h"
+#include "explain/specification.h"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::int64_t kMostHeads = 256;
+constexpr std::int64_t kLargestTile = 1 << 20;
+
+constexpr const char* kFooter = R"(
+SPEC.json holds a small example (at most 64 tokens): tokens, x, wq, wk, wv, or q, k and v instead of x and its
+matrices, and options by their flag's name, as in
+  {"tokens": ["a", "b"], "q": [[1, 0], [0, 1]], "k": [[1, 1], [0, 2]], "v": [[1], [2]], "causal": true}
+Flags win over options in the file. Without SPEC.json the example is "order 4471 shipped".
+
+Example:
+  attn explain --set 'k[4471]=2,0' --tiles 1)";
+
+// As typed; an empty text means that the flag was not given.
+struct ExplainFlags {
+  std::string specification;
+  std::vector<std::string> changes;
+  std::string order, tiles, heads, format, output, mistake;
+  bool no_mask = false, no_scale = false, as_json = false, cache = false, backward = false;
+  AttentionFlags attention;
+};
+
+void refuse_what_is_not_built(const ExplainFlags& flags) {
+  const std::string missing = flags.cache              ? "--cache"
+                              : flags.backward         ? "--backward"
+                              : !flags.mistake.empty() ? "--mistake"
+                              : flags.format == "html" ? "--format html"
+                                                       : "";
+  if (!missing.empty()) throw Failure{2, missing + " is not available in this version"};
+}
+
+std::string format_of(const ExplainFlags& flags) {
+  if (flags.as_json && !flags.format.empty() && flags.format != "json") {
+    throw Failure{2, "--json: --format " + flags.format + " is given as well; leave one out"};
+  }
+  const std::string format = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
+  for (const char* known : {"text", "markdown", "latex", "json"}) {
+    if (format == known) return format;
+  }
+  throw Failure{2, "--format: \"" + format + "\" is none; give text, markdown, latex or json"};
+}
+
+void check_output(const ExplainFlags& flags) {
+  if (flags.as_json && flags.output == "-") {
+    throw Failure{2, "--json: it prints to standard output as -o - does; leave one out"};
+  }
+  std::error_code ignored;
+  if (!flags.output.empty() && std::filesystem::equivalent(flags.output, flags.specification, ignored)) {
+    throw Failure{2, "-o: " + flags.output + " is the specification that is read; give another file"};
+  }
+}
+
+// --no-mask and --no-scale against the flags that ask for the opposite.
+void check_contradictions(const ExplainFlags& flags) {
+  const AttentionFlags& attention = flags.attention;
+  for (const auto& [name, value] :
+       {std::pair("--causal", &attention.causal), std::pair("--window", &attention.window),
+        std::pair("--mask", &attention.mask), std::pair("--lengths", &attention.lengths),
+        std::pair("--sink-tokens", &attention.sink_tokens)}) {
+    if (flags.no_mask && !value->empty()) {
+      throw Failure{2, "--no-mask: " + std::string(name) + " is given as well; leave one out"};
+    }
+  }
+  if (flags.no_scale && !attention.scale.empty()) {
+    throw Failure{2, "--no-scale: --scale " + attention.scale + " is given as well; leave one out"};
+  }
+}
+
+explain::Specification read_specification(const std::string& file) {
+  if (file.empty()) return explain::worked_specification();
+  std::string text;
+  explain::Specification specification;
+  require(explain::read_file(file, explain::kMostSpecificationBytes, &text));
+  const Status status = explain::read_specification(text, &specification);
+  if (!status.ok()) throw Failure{2, file + ": " + status.message()};
+  return specification;
+}
+
+// What the file says where the command line says nothing.
+void take_options(const explain::Specification& specification, ExplainFlags* flags) {
+  const auto option = [&](const char* name) {
+    const auto found = specification.options.find(name);
+    return found == specification.options.end() ? std::string() : found->second;
+  };
+  const auto take = [&](const char* name, std::string* flag) {
+    if (flag->empty()) *flag = option(name);
+  };
+  AttentionFlags& attention = flags->attention;
+  take("align", &attention.align);
+  take("scale", &attention.scale);
+  take("sinks", &attention.sinks);
+  take("softcap", &attention.softcap);
+  take("heads", &flags->heads);
+  take("tiles", &flags->tiles);
+  attention.alibi = attention.alibi || !option("alibi").empty();
+  if (flags->no_scale) attention.scale = "1";
+  if (flags->no_mask) return;
+  take("causal", &attention.causal);
+  take("mask", &attention.mask);
+  take("window", &attention.window);
+  take("lengths", &attention.lengths);
+  take("sink-tokens", &attention.sink_tokens);
+}
+
+// Applies --set and --shuffle, and says so in the lesson.
+std::vector<std::string> change(const ExplainFlags& flags, reference::Problem* problem) {
+  std::vector<std::string> remarks;
+  for (const std::string& text : flags.changes) {
+    require(explain::apply_change(text, problem));
+    remarks.push_back("Changed by hand: " + text + ".");
+  }
+  if (flags.order.empty()) return remarks;
+  require(explain::shuffle(parse_whole_list("--shuffle", flags.order), problem));
+  const bool sees_order = !flags.attention.causal.empty() || !flags.attention.window.empty() ||
+                          !flags.attention.mask.empty() || !flags.attention.lengths.empty() ||
+                          flags.attention.alibi;
+  remarks.push_back("The rows come in the order " + flags.order + "." +
+                    (sees_order ? " The place of a token decides what it sees, or how it scores: outputs change. "
+                                  "With --no-mask they would only change places."
+                                : " Nothing here depends on their places: every token gets the output that it had "
+                                  "before, at its new place. Attention alone knows no order."));
+  return remarks;
+}
+
+// The library says whether the options fit: by the shapes alone, numbers do not matter.
+void check_options(const reference::Trace& shapes, const AttentionOptions& options) {
+  const auto rows = static_cast<std::int64_t>(shapes.tokens.size());
+  const auto heads = static_cast<std::int64_t>(shapes.heads.size());
+  const auto key_dim = static_cast<std::int64_t>(shapes.heads.front().q.front().size());
+  const auto value_dim = static_cast<std::int64_t>(shapes.heads.front().v.front().size());
+  const std::vector<double> numbers(rows * heads * std::max(key_dim, value_dim));
+  const TensorView query(numbers.data(), DType::f64, {1, heads, rows, key_dim});
+  const TensorView value(numbers.data(), DType::f64, {1, heads, rows, value_dim});
+  Plan unused;
+  require(plan(query, query, value, options, &unused));
+}
+
+std::string render(const std::string& format, const reference::Problem& problem, const reference::Trace& trace,
+                   const std::vector<std::string>& remarks) {
+  if (format == "json") return explain::as_json(trace);
+  const explain::Document document = explain::lesson(problem, trace, remarks);
+  if (format == "markdown") return explain::as_markdown(document);
+  if (format == "latex") return explain::as_latex(document);
+  return explain::as_text(document);
+}
+
+void run_explain(ExplainFlags flags) {
+  refuse_what_is_not_built(flags);
+  const std::string format = format_of(flags);
+  check_output(flags);
+  check_contradictions(flags);
+
+  explain::Specification specification = read_specification(flags.specification);
+  take_options(specification, &flags);
+  reference::Problem& problem = specification.problem;
+  problem.options = {};
+  if (!flags.heads.empty()) problem.heads = parse_whole("--heads", flags.heads, 1, kMostHeads);
+  if (!flags.tiles.empty()) problem.tile = parse_whole("--tiles", flags.tiles, 1, kLargestTile);
+
+  reference::Trace trace;
+  require(reference::trace(problem, &trace));
+  const std::vector<std::string> remarks = change(flags, &problem);
+  const AttentionSetup setup = set_up(flags.attention, 1, problem.heads, DType::f64);
+  check_options(trace, setup.options);
+  problem.options = setup.options;
+  require(reference::trace(problem, &trace));
+
+  const std::string text = render(format, problem, trace, remarks);
+  if (flags.output.empty() || flags.output == "-") {
+    std::cout << text;
+  } else {
+    require(explain::write_file(flags.output, text));
+  }
+}
+
+}  // namespace
+
+void add_explain(CLI::App& program) {
+  CLI::App* verb = program.add_subcommand("explain", "Work attention by hand: every number of every step");
+  const auto flags = std::make_shared<ExplainFlags>();
+  verb->add_option("SPEC.json", flags->specification, "A small example; without it, the one that comes along");
+  verb->add_option("--set", flags->changes, "Change a row: 'k[4471]=2,0'; of q, k, v, x, wq, wk or wv; repeatable")
+      ->allow_extra_args(false);
+  verb->add_flag("--no-mask", flags->no_mask, "Hide nothing: no causality, window, mask or lengths");
+  verb->add_flag("--no-scale", flags->no_scale, "Leave scores as they are");
+  verb->add_option("--shuffle", flags->order, "Rows in another order: 2,0,1");
+  verb->add_option("--tiles", flags->tiles, "Also tile by tile, with so many keys a tile");
+  verb->add_option("--heads", flags->heads, "Split the columns into so many heads");
+  verb->add_option("--format", flags->format, "text, markdown, latex or json");
+  verb->add_flag("--json", flags->as_json, "The same as --format json: every number in full");
+  verb->add_option("-o,--output", flags->output, "Write to a file instead; - is standard output");
+  // Named in the manual, not built yet: known here so that they are refused by name.
+  verb->add_flag("--cache", flags->cache)->group("");
+  verb->add_flag("--backward", flags->backward)->group("");
+  verb->add_option("--mistake", flags->mistake)->group("");
+  flags->attention.add_to(*verb);
+  verb->footer(kFooter);
+  verb->callback([flags] { run_explain(*flags); });
+}
+
+}  // namespace attn::cli

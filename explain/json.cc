@@ -1,0 +1,88 @@
+// A trace as JSON.
+#include "explain/json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "explain/facts.h"
+
+namespace attn::explain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using reference::HeadTrace;
+using reference::Tile;
+
+Json to_json(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  return number;
+}
+
+Json to_json(const Tile& tile);
+
+template <class Element>
+Json to_json(const std::vector<Element>& elements) {
+  Json list = Json::array();
+  for (const Element& element : elements) list.push_back(to_json(element));
+  return list;
+}
+
+Json to_json(const Tile& tile) {
+  return {{"keys", tile.keys},          {"max", to_json(tile.max)},
+          {"sum", to_json(tile.sum)},   {"rescale", to_json(tile.rescale)},
+          {"exps", to_json(tile.exps)}, {"out", to_json(tile.out)}};
+}
+
+// What one head's member holds; of several heads, a list.
+template <class Member>
+void put(Json* json, const char* key, const reference::Trace& trace, Member HeadTrace::*member) {
+  if ((trace.heads.front().*member).empty()) return;
+  if (trace.heads.size() == 1) {
+    (*json)[key] = to_json(trace.heads.front().*member);
+    return;
+  }
+  Json list = Json::array();
+  for (const HeadTrace& head : trace.heads) list.push_back(to_json(head.*member));
+  (*json)[key] = list;
+}
+
+Json saturation() {
+  Json list = Json::array();
+  for (const auto& scores : {spread_scores(), scaled_scores()}) {
+    list.push_back({{"scores", to_json(scores)}, {"softmax", to_json(softmax(scores))}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string as_json(const reference::Trace& trace) {
+  Json json;
+  json["tokens"] = trace.tokens;
+  if (!trace.x.empty()) {
+    json["x"] = to_json(trace.x);
+    json["wq"] = to_json(trace.wq);
+    json["wk"] = to_json(trace.wk);
+    json["wv"] = to_json(trace.wv);
+  }
+  json["q"] = to_json(trace.q);
+  json["k"] = to_json(trace.k);
+  json["v"] = to_json(trace.v);
+  json["heads"] = trace.heads.size();
+  json["scale"] = to_json(trace.scale);
+  put(&json, "scores", trace, &HeadTrace::scores);
+  put(&json, "scaled", trace, &HeadTrace::scaled);
+  put(&json, "softcapped", trace, &HeadTrace::softcapped);
+  put(&json, "biased", trace, &HeadTrace::biased);
+  put(&json, "masked", trace, &HeadTrace::masked);
+  put(&json, "weights", trace, &HeadTrace::weights);
+  put(&json, "sink_weights", trace, &HeadTrace::sink_weights);
+  put(&json, "lse", trace, &HeadTrace::lse);
+  put(&json, "tiles", trace, &HeadTrace::tiles);
+  json["out"] = to_json(trace.out);
+  json["saturation"] = saturation();
+  return json.dump(2) + "\n";
+}
+
+}  // namespace attn::explain

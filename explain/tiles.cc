@@ -1,0 +1,52 @@
+// The same result tile by tile, as FlashAttention gets it.
+#include "explain/writer.h"
+
+namespace attn::explain {
+namespace {
+
+using reference::HeadTrace;
+using reference::Tile;
+
+std::string names_of(const Writer& writer, const std::vector<std::int64_t>& keys) {
+  std::vector<std::string> names;
+  for (const std::int64_t key : keys) names.push_back(writer.token(key));
+  return list_text(names);
+}
+
+Table tiles_table(const Writer& writer, const std::vector<Tile>& tiles, std::size_t query) {
+  Table table{"query " + writer.token(query), {"max", "rescale", "exps", "sum", "out so far"}, {}};
+  for (const Tile& tile : tiles) {
+    table.rows.push_back({names_of(writer, tile.keys),
+                          {number_text(tile.max), number_text(tile.rescale), vector_text(tile.exps),
+                           number_text(tile.sum), vector_text(tile.out)}});
+  }
+  return table;
+}
+
+}  // namespace
+
+void tell_tiles(Writer& writer, const HeadTrace& head) {
+  const std::string height = std::to_string(writer.problem().tile);
+  writer.step("the same, tile by tile (" + height + (height == "1" ? " key a tile)" : " keys a tile)"));
+  writer.say(
+      "Nobody has to hold a whole row of scores. A query walks through its keys tile by tile and keeps three "
+      "things: the largest score so far (max), the sum of exp(score − max) so far, and the values added up "
+      "with these exponentials. When a tile brings a larger score, sum and values so far are multiplied by "
+      "rescale = exp(old max − new max), as if the new one had been known from the start.");
+  for (const std::size_t i : writer.queries_to_write_out()) {
+    if (head.tiles[i].empty()) {
+      writer.calculate({{writer.token(i), "sees no key: " + vector_text(head.out[i], kOutputDigits)}});
+      continue;
+    }
+    writer.add({tiles_table(writer, head.tiles[i], i)});
+    const Tile& last = head.tiles[i].back();
+    std::string division = vector_text(last.out) + " / " + number_text(last.sum);
+    if (!head.sink_weights.empty()) division += " with the sink in the sum";
+    writer.calculate({{writer.token(i), division + " = " + vector_text(head.out[i], kOutputDigits)}});
+  }
+  writer.note(
+      "The outputs are those of the step before. This is how long rows are worked without the table: memory "
+      "grows with N, not with N².");
+}
+
+}  // namespace attn::explain

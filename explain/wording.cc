@@ -1,0 +1,77 @@
+// How tokens, tables and the rules of visibility are worded.
+#include <utility>
+
+#include "explain/writer.h"
+
+namespace attn::explain {
+namespace {
+
+std::vector<std::string> cells_of(const std::vector<double>& numbers, int digits = kDigits) {
+  std::vector<std::string> cells;
+  for (const double number : numbers) cells.push_back(number_text(number, digits));
+  return cells;
+}
+
+std::string window_rule(const AttentionOptions& options) {
+  const std::string left = options.window_left ? "p − " + std::to_string(*options.window_left) : "the first key";
+  const std::string right = options.window_right ? "p + " + std::to_string(*options.window_right) : "the last key";
+  std::string rule = "Window: a query at position p sees keys from " + left + " to " + right;
+  if (options.sink_tokens > 0) rule += ", and always the first " + std::to_string(options.sink_tokens);
+  return rule + ".";
+}
+
+}  // namespace
+
+void Writer::rows(const std::string& caption, const reference::Matrix& matrix, int digits) {
+  Table table{caption, {}, {}};
+  for (std::size_t r = 0; r < matrix.size(); ++r) table.rows.push_back({token(r), cells_of(matrix[r], digits)});
+  document_.blocks.push_back(std::move(table));
+}
+
+void Writer::queries_by_keys(const std::string& caption, const reference::Matrix& matrix) {
+  Table table{caption, trace_.tokens, {}};
+  for (std::size_t r = 0; r < matrix.size(); ++r) table.rows.push_back({token(r), cells_of(matrix[r])});
+  document_.blocks.push_back(std::move(table));
+}
+
+void Writer::numbered_rows(const std::string& caption, const reference::Matrix& matrix) {
+  Table table{caption, {}, {}};
+  for (std::size_t r = 0; r < matrix.size(); ++r) table.rows.push_back({std::to_string(r), cells_of(matrix[r])});
+  document_.blocks.push_back(std::move(table));
+}
+
+std::vector<std::size_t> Writer::queries_to_write_out() const {
+  const std::size_t count = trace_.tokens.size();
+  if (count > kMostTerms) return {count - 1};
+  std::vector<std::size_t> queries;
+  for (std::size_t i = 0; i < count; ++i) queries.push_back(i);
+  return queries;
+}
+
+std::vector<std::string> visibility_rules(const AttentionOptions& options) {
+  std::vector<std::string> rules;
+  if (options.causal) {
+    rules.emplace_back("Causal: a query sees its own position and what came before, never what comes after.");
+  }
+  if (options.window_left || options.window_right) rules.push_back(window_rule(options));
+  if (options.alignment == Alignment::offset && options.position_offset != 0) {
+    rules.push_back("Positions: query i is at position i + " +
+                    factor_text(static_cast<double>(options.position_offset)) + ", key j at position j.");
+  }
+  if (!options.key_lengths.empty()) {
+    rules.push_back("Length: only the first " + std::to_string(options.key_lengths[0]) + " keys count.");
+  }
+  if (options.mask) rules.emplace_back("Mask: a key that the mask marks false is hidden.");
+  if (options.bias) rules.emplace_back("Bias: a key with a bias of −∞ is hidden.");
+  return rules;
+}
+
+std::string list_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t n = 0; n < words.size(); ++n) {
+    text += (n == 0 ? "" : n + 1 == words.size() ? " and " : ", ") + words[n];
+  }
+  return text;
+}
+
+}  // namespace attn::explain
