@@ -1,0 +1,20 @@
+// What this machine can do at most: the yardstick for speed.
+#pragma once
+
+#include "attn/dtype.h"
+#include "attn/status.h"
+
+namespace attn {
+
+struct Machine {
+  double fma_gflops = 0;  ///< fused multiply-adds on registers alone, two operations each, all threads, 1e9 a second
+  double read_gbps = 0;   ///< reading a buffer in huge pages that no cache holds, all threads, 1e9 bytes a second
+  int threads = 0;        ///< how many measured
+};
+
+/// Measures with the current SIMD target, in about half a second and 256 MiB of memory. `threads` 0: one a processor.
+/// `compute` f32 or f64. An error where the memory or a SIMD target is missing. Shared machines drift: measure next
+/// to what is compared.
+Status measure_machine(int threads, DType compute, Machine* machine);
+
+}  // namespace attn

@@ -1,0 +1,61 @@
+// check → plan → run, and nothing else.
+#include "attn/attention.h"
+
+#include "attn/numerics.h"
+#include "src/check.h"
+#include "src/check_outputs.h"
+#include "src/plan/tile_plan.h"
+#include "src/run/run.h"
+
+namespace attn {
+namespace {
+
+void describe_path(const Problem& problem, Plan* plan) {
+  plan->isa = current_isa();
+  plan->compute = problem.compute;
+  if (plan->isa == Isa::scalar) {
+    plan->path = "specification";
+    plan->reason = "no SIMD target was chosen, so every row runs by the scalar specification";
+    return;
+  }
+  plan->path = "tiles";
+  plan->reason = "every query tile runs over the key blocks that its rows see, in online softmax";
+}
+
+}  // namespace
+
+Status plan(const TensorView& q, const TensorView& k, const TensorView& v, const AttentionOptions& options,
+            Plan* plan) {
+  Problem problem;
+  ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
+  *plan = Plan{};
+  describe_path(problem, plan);
+  const TilePlan tiles = plan_tiles(problem);
+  plan->threads = (options.executor ? *options.executor : default_executor()).threads();
+  plan->tasks = tiles.tasks;
+  plan->query_tile_rows = tiles.tile_rows;
+  plan->key_block = kBlockKeys;
+  plan->scratch_bytes = scratch_bytes_of(problem);
+  count_work(problem, tiles, plan);
+  return {};
+}
+
+Status forward(const TensorView& q, const TensorView& k, const TensorView& v, const OutputView& out,
+               const AttentionOptions& options, const std::optional<OutputView>& lse) {
+  Problem problem;
+  Destination to;
+  ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
+  ATTN_RETURN_IF_ERROR(check_results(out, lse, problem, &to));
+  return run(problem, to);
+}
+
+Status forward_state(const TensorView& q, const TensorView& k, const TensorView& v, const State& state,
+                     const AttentionOptions& options) {
+  Problem problem;
+  Destination to;
+  ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
+  ATTN_RETURN_IF_ERROR(check_state_of(state, problem, &to));
+  return run(problem, to);
+}
+
+}  // namespace attn

@@ -1,0 +1,19 @@
+// Every rule about the shapes, dtypes, strides and options of inputs: one place. (Outputs: check_outputs.h.)
+#pragma once
+
+#include "attn/attention.h"
+#include "src/problem.h"
+
+namespace attn {
+
+/// Which tensors a call has: weights() has no v.
+struct Inputs {
+  const TensorView& q;
+  const TensorView& k;
+  const TensorView* v;
+};
+
+/// Checks inputs and options and normalises them into `problem`.
+Status check_problem(const Inputs& inputs, const AttentionOptions& options, Problem* problem);
+
+}  // namespace attn

@@ -1,0 +1,285 @@
+// One query tile against one key block: scores, one pass over them, online softmax, weighted values.
+//
+// Loop order: a panel of keys stays in L1 while every group of rows passes over it; the scores of the tile wait in
+// L2.
+
+#if defined(ATTN_KERNELS_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTN_KERNELS_BLOCK_INL_H_
+#undef ATTN_KERNELS_BLOCK_INL_H_
+#else
+#define ATTN_KERNELS_BLOCK_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "hwy/highway.h"
+#include "src/kernels/multiply-inl.h"
+#include "src/kernels/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attn::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Up to kRowGroup rows of the tile, and the columns that any of them sees.
+struct RowGroup {
+  int first_row, rows;
+  std::int32_t lowest, highest;
+
+  bool empty() const { return highest <= lowest; }
+  UnitRange units() const {
+    constexpr std::int32_t kUnit = static_cast<std::int32_t>(kUnitKeys);
+    return {lowest / kUnit * kUnit, (highest + kUnit - 1) / kUnit * kUnit};
+  }
+};
+
+template <class T>
+HWY_INLINE RowGroup GroupAt(const BlockTask<T>& task, int first_row) {
+  RowGroup group{first_row, std::min(kRowGroup, task.rows - first_row), static_cast<std::int32_t>(kBlockKeys), 0};
+  for (int r = first_row; r < first_row + group.rows; ++r) {
+    if (task.columns[r].empty()) continue;
+    group.lowest = std::min(group.lowest, task.columns[r].lowest());
+    group.highest = std::max(group.highest, task.columns[r].highest());
+  }
+  return group;
+}
+
+// ---- scores
+
+template <int kRows, int kVectors, class T>
+HWY_INLINE void StoreScores(const Operands<T>& operands, T* HWY_RESTRICT scores) {
+  const hn::ScalableTag<T> d;
+  const auto sums = Multiply<kRows, kVectors>(d, operands);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums.of[r][v], d, scores + r * kBlockKeys + v * kLanes<T>);
+  }
+}
+
+template <int kRows, class T>
+HWY_NOINLINE void ScorePanel(const BlockTask<T>& task, const T* queries, std::int32_t begin, std::int32_t end,
+                             T* scores) {
+  const std::int64_t unit = task.key_dim * kUnitKeys;
+  while (begin < end) {
+    const T* keys = task.keys + begin / kUnitKeys * unit + begin % kUnitKeys;
+    const Operands<T> operands{queries, 1, kRows, keys, kUnitKeys, unit, task.key_dim};
+    const int vectors = std::min((end - begin) / kLanes<T>, kPanelVectors);
+    switch (vectors) {
+      case 1: StoreScores<kRows, 1>(operands, scores + begin); break;
+      case 2: StoreScores<kRows, 2>(operands, scores + begin); break;
+#if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM
+      case 3: StoreScores<kRows, 3>(operands, scores + begin); break;
+      case 4: StoreScores<kRows, 4>(operands, scores + begin); break;
+#endif
+      default: return;
+    }
+    begin += vectors * kLanes<T>;
+  }
+}
+
+template <class T>
+HWY_INLINE void ScoreGroup(const BlockTask<T>& task, const RowGroup& group, std::int32_t begin, std::int32_t end) {
+  const T* queries = task.queries + group.first_row * task.key_dim;
+  T* scores = task.scores + group.first_row * kBlockKeys;
+  switch (group.rows) {
+    case 1: return ScorePanel<1>(task, queries, begin, end, scores);
+    case 2: return ScorePanel<2>(task, queries, begin, end, scores);
+    case 3: return ScorePanel<3>(task, queries, begin, end, scores);
+    case 4: return ScorePanel<4>(task, queries, begin, end, scores);
+    case 5: return ScorePanel<5>(task, queries, begin, end, scores);
+    default: return ScorePanel<6>(task, queries, begin, end, scores);
+  }
+}
+
+template <class T>
+HWY_INLINE void ScoreTile(const BlockTask<T>& task) {
+  for (std::int32_t panel = 0; panel < kBlockKeys; panel += kPanelColumns<T>) {
+    for (int row = 0; row < task.rows; row += kRowGroup) {
+      const RowGroup group = GroupAt(task, row);
+      if (group.empty()) continue;
+      const UnitRange units = group.units();
+      const std::int32_t begin = std::max(panel, units.begin);
+      const std::int32_t end = std::min(panel + kPanelColumns<T>, units.end);
+      if (begin < end) ScoreGroup(task, group, begin, end);
+    }
+  }
+}
+
+// ---- one pass over the scores
+
+template <class T>
+HWY_INLINE void TransformRow(const BlockTask<T>& task, int row, UnitRange range) {
+  T* scores = task.scores + row * kBlockKeys;
+  if (task.cap_factor != 0) CapScores(scores, range, task.cap_factor);
+  if (task.bias) AddBias(scores, range, task.bias + row * kBlockKeys);
+  if (task.slopes) AddAlibi(scores, range, task.slopes[row], task.distances[row]);
+  const RowColumns& columns = task.columns[row];
+  if (columns.begin > range.begin || columns.end < range.end) HideColumns(scores, range, columns);
+}
+
+/// Leaves weights in place of scores, advances max and sum, and returns by how much the older part of the row
+/// shrinks.
+template <class T>
+HWY_INLINE T SoftmaxRow(const BlockTask<T>& task, int row, UnitRange range) {
+  const hn::ScalableTag<T> d;
+  T* scores = task.scores + row * kBlockKeys;
+  const T old_max = task.max[row];
+  const T max = MaxOfRow(d, scores, range, old_max);
+  const T subtract = max == -std::numeric_limits<T>::infinity() ? T(0) : max;
+  const T rescale = hn::GetLane(Exp2Nonpositive(d, hn::Set(d, old_max - subtract)));
+  const T sum = WeighRow(d, scores, range, subtract);
+  task.max[row] = max;
+  task.sum[row] = hn::GetLane(hn::MulAdd(hn::Set(d, task.sum[row]), hn::Set(d, rescale), hn::Set(d, sum)));
+  return rescale;
+}
+
+// ---- weighted values
+
+template <int kRows, int kVectors, class T>
+HWY_INLINE void AddWeightedValues(const Operands<T>& operands, const T* HWY_RESTRICT rescale, T* HWY_RESTRICT out,
+                                  std::int64_t out_row) {
+  const hn::ScalableTag<T> d;
+  const auto sums = Multiply<kRows, kVectors>(d, operands);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const auto factor = hn::Set(d, rescale[r]);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = out + r * out_row + v * kLanes<T>;
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), factor, sums.of[r][v]), d, to);
+    }
+  }
+}
+
+template <int kRows, class T>
+HWY_NOINLINE void ValuePanel(const BlockTask<T>& task, const RowGroup& group, const T* rescale, std::int64_t begin,
+                             std::int64_t end) {
+  const T* weights = task.scores + group.first_row * kBlockKeys + group.lowest;
+  const T* values = task.values + (group.lowest - task.first_value) * task.value_stride;
+  T* out = task.out + group.first_row * task.value_dim;
+  while (begin < end) {
+    const Operands<T> operands{
+        weights, kBlockKeys, 1, values + begin, task.value_stride, kUnitKeys, group.highest - group.lowest};
+    const int vectors = static_cast<int>(std::min<std::int64_t>((end - begin) / kLanes<T>, kPanelVectors));
+    switch (vectors) {
+      case 1: AddWeightedValues<kRows, 1>(operands, rescale, out + begin, task.value_dim); break;
+      case 2: AddWeightedValues<kRows, 2>(operands, rescale, out + begin, task.value_dim); break;
+#if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM
+      case 3: AddWeightedValues<kRows, 3>(operands, rescale, out + begin, task.value_dim); break;
+      case 4: AddWeightedValues<kRows, 4>(operands, rescale, out + begin, task.value_dim); break;
+#endif
+      default: return;
+    }
+    begin += vectors * kLanes<T>;
+  }
+}
+
+template <class T>
+HWY_INLINE void ValueGroup(const BlockTask<T>& task, const RowGroup& group, const T* rescale, std::int64_t begin,
+                           std::int64_t end) {
+  switch (group.rows) {
+    case 1: return ValuePanel<1>(task, group, rescale, begin, end);
+    case 2: return ValuePanel<2>(task, group, rescale, begin, end);
+    case 3: return ValuePanel<3>(task, group, rescale, begin, end);
+    case 4: return ValuePanel<4>(task, group, rescale, begin, end);
+    case 5: return ValuePanel<5>(task, group, rescale, begin, end);
+    default: return ValuePanel<6>(task, group, rescale, begin, end);
+  }
+}
+
+/// The same sums with hidden keys left out by the mask: only where values hold NaN or Inf, which 0 does not
+/// silence. A hidden key otherwise adds fma(0, value, sum) = sum, so both ways give the same bits.
+template <class T>
+HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& task, int row, T rescale) {
+  const hn::ScalableTag<T> d;
+  const RowColumns& columns = task.columns[row];
+  const T* weights = task.scores + row * kBlockKeys;
+  const T* bias = task.bias ? task.bias + row * kBlockKeys : nullptr;
+  for (std::int64_t column = 0; column < task.value_dim; column += hn::Lanes(d)) {
+    auto sum = hn::Zero(d);
+    for (std::int32_t key = columns.lowest(); key < columns.highest(); ++key) {
+      if (!columns.contains(key) || (bias && bias[key] == -std::numeric_limits<T>::infinity())) continue;
+      const T* value = task.values + (key - task.first_value) * task.value_stride + column;
+      sum = hn::MulAdd(hn::Set(d, weights[key]), hn::LoadU(d, value), sum);
+    }
+    T* to = task.out + row * task.value_dim + column;
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to), hn::Set(d, rescale), sum), d, to);
+  }
+}
+
+template <class T>
+HWY_INLINE void ValueTile(const BlockTask<T>& task, const T* rescale) {
+  for (std::int64_t panel = 0; panel < task.value_dim; panel += kPanelColumns<T>) {
+    const std::int64_t end = std::min(panel + kPanelColumns<T>, task.value_dim);
+    for (int row = 0; row < task.rows; row += kRowGroup) {
+      const RowGroup group = GroupAt(task, row);
+      if (!group.empty()) ValueGroup(task, group, rescale + row, panel, end);
+    }
+  }
+}
+
+// ---- the kernels
+
+template <class T>
+void ScoreBlock(const BlockTask<T>& task) {
+  ScoreTile(task);
+  for (int row = 0; row < task.rows; ++row) {
+    const RowGroup group = GroupAt(task, row / kRowGroup * kRowGroup);
+    if (!group.empty()) TransformRow(task, row, group.units());
+  }
+}
+
+template <class T>
+void AttendBlock(const BlockTask<T>& task) {
+  ScoreTile(task);
+  T rescale[kMostTileRows];
+  for (int first_row = 0; first_row < task.rows; first_row += kRowGroup) {
+    const RowGroup group = GroupAt(task, first_row);
+    if (group.empty()) continue;
+    for (int row = first_row; row < first_row + group.rows; ++row) {
+      TransformRow(task, row, group.units());
+      rescale[row] = SoftmaxRow(task, row, group.units());
+    }
+  }
+  if (!task.leave_out_hidden) return ValueTile(task, rescale);
+  for (int row = 0; row < task.rows; ++row) {
+    if (!task.columns[row].empty()) ValueRowOfSeenKeys(task, row, rescale[row]);
+  }
+}
+
+/// first ← first merged with next, row by row: what merge_row in src/state.h does.
+template <class T>
+void MergeStates(int rows, std::int64_t columns, T* max, T* sum, T* out, const T* next_max, const T* next_sum,
+                 const T* next_out) {
+  const hn::ScalableTag<T> d;
+  for (int r = 0; r < rows; ++r) {
+    const T larger = std::max(max[r], next_max[r]);
+    const T subtract = larger == -std::numeric_limits<T>::infinity() ? T(0) : larger;
+    const auto first = Exp2Nonpositive(d, hn::Set(d, max[r] - subtract));
+    const auto second = Exp2Nonpositive(d, hn::Set(d, next_max[r] - subtract));
+    max[r] = larger;
+    sum[r] = hn::GetLane(hn::MulAdd(hn::Set(d, sum[r]), first, hn::Mul(hn::Set(d, next_sum[r]), second)));
+    for (std::int64_t c = r * columns; c < (r + 1) * columns; c += hn::Lanes(d)) {
+      const auto next = hn::Mul(hn::LoadU(d, next_out + c), second);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, out + c), first, next), d, out + c);
+    }
+  }
+}
+
+template <class T>
+T Weigh(T* scores, std::int64_t count, T max) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t kChunk = std::int64_t{1} << 20;
+  const T subtract = max == -std::numeric_limits<T>::infinity() ? T(0) : max;
+  T sum = 0;
+  for (std::int64_t start = 0; start < count; start += kChunk) {
+    const std::int64_t here = std::min(kChunk, count - start);
+    sum += WeighRow(d, scores + start, UnitRange{0, static_cast<std::int32_t>(here)}, subtract);
+  }
+  return sum;
+}
+
+}  // namespace attn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

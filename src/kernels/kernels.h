@@ -1,0 +1,122 @@
+// What a SIMD target offers: plain functions over packed tiles, no SIMD type in sight.
+//
+// Kernels know neither plan nor cache nor threads: they get a tile and scratch memory. One body serves all targets
+// and both precisions (T = float, double); the scalar specification says what each must compute.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attn/dtype.h"
+#include "attn/isa.h"
+#include "attn/numerics.h"
+
+namespace attn {
+
+/// Rows that go through the registers together; 6 rows × 4 vectors are 24 accumulators, as many as 32 registers
+/// hold beside their operands.
+inline constexpr int kRowGroup = 6;
+
+/// Rows of a query tile, at most.
+inline constexpr int kMostTileRows = 384;
+
+/// The keys of one block that a row may see by its intervals, counted from the block's start: [first, sink_end) and
+/// [begin, end). Where both are empty all four are 0.
+struct RowColumns {
+  std::int32_t first = 0, sink_end = 0;
+  std::int32_t begin = 0, end = 0;
+
+  bool empty() const { return sink_end <= first && end <= begin; }
+  std::int32_t lowest() const { return first < sink_end ? first : begin; }
+  std::int32_t highest() const { return begin < end ? end : sink_end; }
+  bool contains(std::int32_t c) const { return (c >= first && c < sink_end) || (c >= begin && c < end); }
+};
+
+/// One query tile against one key block.
+template <class T>
+struct BlockTask {
+  int rows = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;  // padded to a multiple of kUnitKeys
+
+  const T* queries =
+      nullptr;  // groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]
+  const RowColumns* columns = nullptr;  // [rows]
+  const T* keys = nullptr;              // units [key_dim][kUnitKeys]; the first holds the block's first column
+  const T* values = nullptr;            // [keys][value_stride]; the first row belongs to column `first_value`
+  std::int64_t value_stride = 0;
+  std::int32_t first_value = 0;
+
+  T cap_factor = 0;               // softcap·log2(e); 0: none
+  const T* bias = nullptr;        // [rows][kBlockKeys], natural units, −∞ hides; nullptr: none
+  const T* slopes = nullptr;      // [rows] ALiBi × log2(e); nullptr: none
+  const T* distances = nullptr;   // [rows] the query's position from the block's start; with slopes
+  bool leave_out_hidden = false;  // values of hidden keys are not even multiplied by 0 (they hold NaN or Inf)
+
+  T* scores = nullptr;  // scratch: [rows][kBlockKeys]
+  T* max = nullptr;     // [rows]: the running state
+  T* sum = nullptr;     // [rows]
+  T* out = nullptr;     // [rows][value_dim]
+};
+
+/// Rows of a strided tensor, strides in elements.
+struct SourceRows {
+  const std::byte* data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+template <class T>
+struct KernelSet {
+  /// Advances the state of every row over the block.
+  void (*attend_block)(const BlockTask<T>& task);
+
+  /// Leaves the block's scores, in units of log2(e) and −∞ where hidden, in task.scores; values and state are not
+  /// used. Columns that no row of a group sees are not written.
+  void (*score_block)(const BlockTask<T>& task);
+
+  /// first ← first merged with next; out rows have `columns` columns (a multiple of kUnitKeys).
+  void (*merge)(int rows, std::int64_t columns, T* max, T* sum, T* out, const T* next_max, const T* next_sum,
+                const T* next_out);
+
+  /// Keys to units: `count` rows become columns [first_column, first_column + count) of the block that starts at
+  /// `units`; other columns of the units touched become 0.
+  void (*pack_keys)(const SourceRows& keys, std::int64_t count, std::int32_t first_column, std::int64_t key_dim,
+                    T* units);
+
+  /// Values to rows of `padded_dim` columns; the columns behind value_dim become 0.
+  void (*pack_values)(const SourceRows& values, std::int64_t count, std::int64_t value_dim, std::int64_t padded_dim,
+                      T* rows);
+
+  /// scores[i] ← 2^(scores[i] − max); returns their sum over kSumLanes lanes. `count` is a multiple of kUnitKeys.
+  T (*weigh)(T* scores, std::int64_t count, T max);
+
+  /// Each value x ≤ 0 becomes 2^x, and each value z tanh(z): for tests, which compare with exact values.
+  void (*exp2_each)(T* values, std::int64_t count);
+  void (*tanh_each)(T* values, std::int64_t count);
+
+  /// For measuring the machine: multiply-adds on registers alone (returns how many operations; sink holds a factor,
+  /// an addend and gets a result), and reading memory (returns a sum).
+  double (*multiply_adds)(std::int64_t steps, T* sink);
+  T (*read_all)(const T* from, std::int64_t count);
+};
+
+struct Kernels {
+  KernelSet<float> f32;
+  KernelSet<double> f64;
+
+  template <class T>
+  const KernelSet<T>& of() const {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      return f64;
+    } else {
+      return f32;
+    }
+  }
+};
+
+/// The kernels of a target; nullptr for Isa::scalar, which is the specification, and where this machine lacks it.
+const Kernels* kernels_for(Isa isa);
+
+}  // namespace attn

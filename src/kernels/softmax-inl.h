@@ -1,0 +1,128 @@
+// One row of scores in L1: softcap, bias, ALiBi and masks, then the step of the online softmax.
+
+#if defined(ATTN_KERNELS_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTN_KERNELS_SOFTMAX_INL_H_
+#undef ATTN_KERNELS_SOFTMAX_INL_H_
+#else
+#define ATTN_KERNELS_SOFTMAX_INL_H_
+#endif
+
+#include <limits>
+
+#include "hwy/highway.h"
+#include "src/kernels/exp2-inl.h"
+#include "src/kernels/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attn::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Columns of a block, in whole units: [begin, end), multiples of kUnitKeys.
+struct UnitRange {
+  std::int32_t begin, end;
+};
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> MinusInfinity(D d) {
+  return hn::Set(d, -std::numeric_limits<T>::infinity());
+}
+
+template <class T>
+HWY_INLINE void CapScores(T* HWY_RESTRICT scores, UnitRange range, T cap_factor) {
+  const hn::ScalableTag<T> d;
+  const auto factor = hn::Set(d, cap_factor);
+  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d)) {
+    hn::StoreU(hn::Mul(Tanh(d, hn::LoadU(d, scores + c)), factor), d, scores + c);
+  }
+}
+
+template <class T>
+HWY_INLINE void AddBias(T* HWY_RESTRICT scores, UnitRange range, const T* HWY_RESTRICT bias) {
+  const hn::ScalableTag<T> d;
+  const auto log2e = hn::Set(d, static_cast<T>(kLog2E));
+  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d)) {
+    const auto added = hn::LoadU(d, bias + c);
+    const auto sum = hn::MulAdd(added, log2e, hn::LoadU(d, scores + c));
+    hn::StoreU(hn::IfThenElse(hn::Eq(added, MinusInfinity(d)), added, sum), d, scores + c);
+  }
+}
+
+template <class T>
+HWY_INLINE void AddAlibi(T* HWY_RESTRICT scores, UnitRange range, T slope, T distance) {
+  const hn::ScalableTag<T> d;
+  const auto minus_slope = hn::Set(d, -slope);
+  const auto from_block = hn::Set(d, distance);
+  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d)) {
+    const auto away = hn::Abs(hn::Sub(from_block, hn::Iota(d, static_cast<T>(c))));
+    hn::StoreU(hn::MulAdd(minus_slope, away, hn::LoadU(d, scores + c)), d, scores + c);
+  }
+}
+
+/// Scores of keys outside the row's intervals become −∞, by selection.
+template <class T>
+HWY_INLINE void HideColumns(T* HWY_RESTRICT scores, UnitRange range, const RowColumns& columns) {
+  const hn::ScalableTag<T> d;
+  const auto first = hn::Set(d, static_cast<T>(columns.first)),
+             sink_end = hn::Set(d, static_cast<T>(columns.sink_end));
+  const auto begin = hn::Set(d, static_cast<T>(columns.begin)), end = hn::Set(d, static_cast<T>(columns.end));
+  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d)) {
+    const auto column = hn::Iota(d, static_cast<T>(c));
+    const auto in_sink = hn::And(hn::Ge(column, first), hn::Lt(column, sink_end));
+    const auto in_window = hn::And(hn::Ge(column, begin), hn::Lt(column, end));
+    const auto seen = hn::Or(in_sink, in_window);
+    hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + c), MinusInfinity(d)), d, scores + c);
+  }
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE T MaxOfRow(D d, const T* HWY_RESTRICT scores, UnitRange range, T max) {
+  auto largest = hn::Set(d, max);
+  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d))
+    largest = hn::Max(hn::LoadU(d, scores + c), largest);
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+/// Lane i + lane i + half, down to one.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE hn::TFromD<D> FoldVector(D /*d*/, V v) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return FoldVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+/// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) {
+  constexpr int kLanesHere = static_cast<int>(hn::MaxLanes(D()));
+  constexpr int kVectors = static_cast<int>(kSumLanes) / kLanesHere;
+  const auto shift = hn::Set(d, subtract);
+  hn::Vec<D> sums[kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    sums[v] = hn::Zero(d);
+    const std::int32_t lane = v * kLanesHere;
+    // The first column of the range's units that falls on this lane.
+    const std::int32_t unit_lane = lane / kUnitKeys * kUnitKeys;
+    std::int32_t c = range.begin + (unit_lane - range.begin) % static_cast<std::int32_t>(kSumLanes);
+    if (c < range.begin) c += kSumLanes;
+    for (c += lane - unit_lane; c < range.end; c += kSumLanes) {
+      const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
+      hn::StoreU(weight, d, scores + c);
+      sums[v] = hn::Add(sums[v], weight);
+    }
+  }
+#pragma GCC unroll 8
+  for (int width = kVectors / 2; width >= 1; width /= 2) {
+#pragma GCC unroll 16
+    for (int v = 0; v < width; ++v) sums[v] = hn::Add(sums[v], sums[v + width]);
+  }
+  return FoldVector(d, sums[0]);
+}
+
+}  // namespace attn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,122 @@
+#include "src/overlap.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace attn {
+namespace {
+
+struct Dimension {
+  std::int64_t size, stride;  // stride in bytes, positive
+};
+
+// Memory that a view touches, as bytes from `start`: its dimensions of more than one element, strides ascending.
+struct Footprint {
+  std::uintptr_t start = 0;
+  std::uintptr_t end = 0;  // behind the last byte; equal to start where the view has no element
+  std::int64_t run = 0;    // bytes that lie side by side
+  std::vector<Dimension> dimensions;
+};
+
+Footprint footprint_of(const View4& view) {
+  Footprint print;
+  print.run = static_cast<std::int64_t>(size_of(view.dtype));
+  print.start = reinterpret_cast<std::uintptr_t>(view.data);
+  std::int64_t extent = print.run;
+  for (int d = 0; d < 4; ++d) {
+    if (view.shape[d] == 0) return {print.start, print.start, 0, {}};
+    if (view.shape[d] == 1 || view.strides[d] == 0) continue;
+    std::int64_t stride = view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
+    if (stride < 0) {
+      print.start += static_cast<std::uintptr_t>(stride * (view.shape[d] - 1));
+      stride = -stride;
+    }
+    extent += stride * (view.shape[d] - 1);
+    print.dimensions.push_back({view.shape[d], stride});
+  }
+  print.end = print.start + static_cast<std::uintptr_t>(extent);
+  std::sort(print.dimensions.begin(), print.dimensions.end(),
+            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
+  return print;
+}
+
+// Enough for no overlap: each dimension steps over all that the smaller ones reach.
+bool dimensions_nest(const Footprint& print) {
+  std::int64_t reach = print.run;
+  for (const Dimension& d : print.dimensions) {
+    if (d.stride < reach) return false;
+    reach += d.stride * (d.size - 1);
+  }
+  return true;
+}
+
+using Run = std::pair<std::uintptr_t, std::uintptr_t>;
+
+// The runs of bytes in ascending order; false where there are too many to list.
+bool list_runs(Footprint print, std::vector<Run>* runs) {
+  constexpr std::int64_t kMostRuns = 1 << 22;
+  while (!print.dimensions.empty() && print.dimensions.front().stride == print.run) {
+    print.run *= print.dimensions.front().size;
+    print.dimensions.erase(print.dimensions.begin());
+  }
+  std::int64_t count = 1;
+  for (const Dimension& d : print.dimensions) {
+    if (d.size > kMostRuns / count) return false;
+    count *= d.size;
+  }
+  runs->assign(1, {print.start, print.start + static_cast<std::uintptr_t>(print.run)});
+  for (const Dimension& d : print.dimensions) {
+    const std::size_t inner = runs->size();
+    for (std::int64_t i = 1; i < d.size; ++i) {
+      const auto step = static_cast<std::uintptr_t>(i * d.stride);
+      for (std::size_t r = 0; r < inner; ++r) runs->push_back({(*runs)[r].first + step, (*runs)[r].second + step});
+    }
+  }
+  std::sort(runs->begin(), runs->end());
+  return true;
+}
+
+bool runs_meet(const std::vector<Run>& runs) {
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    if (runs[i].first < runs[i - 1].second) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool overlaps_itself(const View4& view) {
+  for (int d = 0; d < 4; ++d) {
+    if (view.shape[d] == 0) return false;
+  }
+  for (int d = 0; d < 4; ++d) {
+    if (view.shape[d] > 1 && view.strides[d] == 0) return true;
+  }
+  const Footprint print = footprint_of(view);
+  if (dimensions_nest(print)) return false;
+  std::vector<Run> runs;
+  return !list_runs(print, &runs) || runs_meet(runs);
+}
+
+bool overlap(const View4& a, const View4& b) {
+  const Footprint print_a = footprint_of(a), print_b = footprint_of(b);
+  if (print_a.start == print_a.end || print_b.start == print_b.end) return false;
+  if (print_a.end <= print_b.start || print_b.end <= print_a.start) return false;
+  // The ranges meet: exact, since slots of one buffer (q, k, v, out side by side) interleave without sharing bytes.
+  std::vector<Run> runs_a, runs_b;
+  if (!list_runs(print_a, &runs_a) || !list_runs(print_b, &runs_b)) return true;
+  std::size_t i = 0, j = 0;
+  while (i < runs_a.size() && j < runs_b.size()) {
+    if (runs_a[i].second <= runs_b[j].first) {
+      ++i;
+    } else if (runs_b[j].second <= runs_a[i].first) {
+      ++j;
+    } else {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace attn

@@ -1,0 +1,161 @@
+// The default executor: a pool that waits only for those who came.
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "attn/executor.h"
+
+namespace attn {
+namespace {
+
+class InlineExecutor final : public Executor {
+ public:
+  int threads() const override { return 1; }
+  void run(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) override {
+    for (std::int64_t i = 0; i < count; ++i) task(context, i, 0);
+  }
+};
+
+// How often this process is a fork of its parent: threads do not survive a fork, and locks may be held by the lost.
+std::atomic<int> forks{0};
+
+int count_forks() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
+
+// One call's tasks. It lies on the caller's stack: nobody touches it who has not joined.
+struct Job {
+  std::int64_t count;
+  void (*task)(void* context, std::int64_t index, int worker);
+  void* context;
+  std::atomic<std::int64_t> next{0};
+  int workers = 1;  // who joined, the caller included: also the next one's number
+  int running = 0;  // threads inside, the caller not included
+
+  void work(int worker) {
+    for (std::int64_t i = next++; i < count; i = next++) task(context, i, worker);
+  }
+};
+
+class ThreadPool final : public Executor {
+ public:
+  explicit ThreadPool(int threads) : threads_(threads), born_(count_forks()) {}
+
+  ~ThreadPool() override {
+    if (born_ != count_forks()) {
+      new std::vector<std::thread>(std::move(workers_));  // threads of the parent: neither joined nor destroyed
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  int threads() const override { return threads_; }
+
+  void run(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) override {
+    if (count <= 0) return;
+    const bool alone = threads_ == 1 || count == 1 || born_ != count_forks() || busy_.exchange(true);
+    if (alone) return inline_executor().run(count, task, context);
+    share(count, task, context);
+    busy_.store(false);
+  }
+
+ private:
+  void share(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) {
+    Job job{count, task, context};
+    {
+      const std::lock_guard lock(mutex_);
+      start_workers();
+      job_ = &job;
+    }
+    const std::int64_t wanted = std::min<std::int64_t>(count, threads_) - 1;
+    for (std::int64_t i = 0; i < wanted; ++i) wake_.notify_one();
+    job.work(0);
+    std::unique_lock lock(mutex_);
+    job_ = nullptr;  // who wakes up from now on is too late, and is not waited for
+    done_.wait(lock, [&job] { return job.running == 0; });
+  }
+
+  // At first use. Where the system refuses threads, those there are do the work.
+  void start_workers() {
+    if (started_) return;
+    started_ = true;
+    try {
+      while (static_cast<int>(workers_.size()) < threads_ - 1) workers_.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+    }
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return stopping_ || (job_ && job_->workers < threads_); });
+      if (stopping_) return;
+      Job* job = job_;
+      const int worker = job->workers++;
+      ++job->running;
+      lock.unlock();
+      job->work(worker);
+      lock.lock();
+      if (job_ == job) job_ = nullptr;  // no index is left: nobody needs to join any more
+      if (--job->running == 0) done_.notify_one();
+    }
+  }
+
+  const int threads_;
+  const int born_;
+  std::atomic<bool> busy_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<std::thread> workers_;
+  Job* job_ = nullptr;
+  bool started_ = false;
+  bool stopping_ = false;
+};
+
+int processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+constexpr int kMostThreads = 1024;
+
+int default_threads() {
+  const char* wish = std::getenv("ATTN_THREADS");
+  const int threads = wish ? std::atoi(wish) : 0;
+  return threads > 0 ? threads : 0;
+}
+
+}  // namespace
+
+Executor& inline_executor() {
+  static InlineExecutor executor;
+  return executor;
+}
+
+std::unique_ptr<Executor> make_thread_pool(int threads) {
+  return std::make_unique<ThreadPool>(std::min(threads > 0 ? threads : processors(), kMostThreads));
+}
+
+Executor& default_executor() {
+  // Never destroyed: threads may still be inside calls when the process ends.
+  static Executor& pool = *make_thread_pool(default_threads()).release();
+  return pool;
+}
+
+}  // namespace attn

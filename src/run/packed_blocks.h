@@ -1,0 +1,81 @@
+// Key/value blocks as the kernels read them: packed once a head where several query tiles need them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/kernels/kernels.h"
+#include "src/problem.h"
+#include "src/run/scratch.h"
+
+namespace attn {
+
+/// One block, ready for a kernel.
+template <class T>
+struct KeyBlock {
+  const T* keys = nullptr;
+  const T* values = nullptr;
+  std::int64_t value_stride = 0;
+  std::int32_t first_value = 0;
+};
+
+/// Where a worker packs a block for itself.
+template <class T>
+struct BlockBuffer {
+  T* keys = nullptr;
+  T* values = nullptr;
+};
+
+/// Packs blocks, and shares them among the workers on one head.
+///
+/// A head in work has a slot of memory; each of its blocks is packed by the first worker that needs it. There are a
+/// few slots, more than heads are in work at once as long as tasks are claimed in order; a worker that finds its
+/// head's slot taken, or its block just being packed by another, packs into its own buffer: nobody ever waits.
+template <class T>
+class PackedBlocks {
+ public:
+  PackedBlocks(const Problem& problem, const KernelSet<T>& kernels, std::int64_t tiles_per_head, int workers);
+
+  /// Takes the shared slots' memory; called once to measure and once for real.
+  void carve(Carver* carver);
+
+  /// A worker's own buffer.
+  BlockBuffer<T> carve_buffer(Carver* carver) const;
+
+  /// A worker's hold on a head, for the time of a task; `slot` is −1 where blocks are packed privately.
+  struct Hold {
+    std::int64_t slot = -1;
+    std::int64_t sequence = 0, kv_head = 0;
+  };
+  Hold hold(std::int64_t sequence, std::int64_t kv_head);
+  void release(const Hold& hold);
+
+  /// The block that starts at position `block`, a multiple of kBlockKeys.
+  KeyBlock<T> block(const Hold& hold, const Sequence& sequence, std::int64_t block, const BlockBuffer<T>& buffer);
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> head_and_users{0};  // (head + 1) << 16 | users
+    std::atomic<std::uint8_t>* states = nullptr;   // one a block
+    T* keys = nullptr;
+    T* values = nullptr;
+  };
+
+  bool try_hold(Slot* slot, std::uint64_t head);
+  bool values_in_place() const;
+  void pack(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, T* values) const;
+  KeyBlock<T> view(const Hold& hold, const Sequence& sequence, std::int64_t block, const T* keys,
+                   const T* values) const;
+
+  const Problem& problem_;
+  const KernelSet<T>& kernels_;
+  std::int64_t padded_value_dim_;
+  std::int64_t first_block_;  // index of the block that holds the first key
+  std::int64_t blocks_;       // of the longest sequence
+  std::int64_t block_keys_;   // keys that a block's memory holds: fewer where all keys fit one block
+  std::int64_t slot_count_;   // 0: every block is used once, sharing would only cost
+  bool values_in_place_;
+  Slot* slots_ = nullptr;
+};
+
+}  // namespace attn

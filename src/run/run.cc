@@ -1,0 +1,160 @@
+#include "src/run/run.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+
+#include "src/arithmetic/float_environment.h"
+#include "src/plan/tile_plan.h"
+#include "src/run/tile_runner.h"
+#include "src/sentence.h"
+#include "src/specification/specification.h"
+
+namespace attn {
+namespace {
+
+Executor& executor_of(const Problem& p) { return p.executor ? *p.executor : default_executor(); }
+
+RowPlace place_of(const Sequence& sequence, std::int64_t head, std::int64_t query) {
+  return {sequence.tensor_batch_q, head, sequence.query_row + query};
+}
+
+// Everything that the tasks of one call share.
+template <class T>
+struct TiledRun {
+  const Problem& problem;
+  const Destination& destination;
+  TilePlan tiles;
+  int workers;
+  PackedBlocks<T> blocks;
+  TileRunner<T>* runners = nullptr;
+
+  TiledRun(const Problem& p, const Destination& to, const KernelSet<T>& kernels, int threads)
+      : problem(p),
+        destination(to),
+        tiles(plan_tiles(p)),
+        workers(static_cast<int>(std::clamp<std::int64_t>(tiles.tasks, 1, threads))),
+        blocks(p, kernels, tiles.tiles_per_head, workers) {}
+
+  void carve(const KernelSet<T>& kernels, Carver* carver) {
+    blocks.carve(carver);
+    runners = carver->take<TileRunner<T>>(workers);
+    for (int w = 0; w < workers; ++w) {
+      TileRunner<T> runner(problem, tiles.tile_rows, kernels, &blocks, carver);
+      if (runners) new (&runners[w]) TileRunner<T>(runner);
+    }
+  }
+};
+
+template <class T>
+void run_tile(void* context, std::int64_t index, int worker) {
+  auto& run = *static_cast<TiledRun<T>*>(context);
+  const TileTask task = task_at(run.problem, run.tiles, index);
+  if (task.rows == 0) return;
+  const DefaultFloatEnvironment environment;
+  TileRunner<T>& runner = run.runners[worker];
+  const TileState<T>& state = runner.attend(task);
+  const Sequence sequence = run.problem.sequence(task.sequence);
+  for (std::int64_t r = 0; r < task.rows; ++r) {
+    const std::int64_t head = task.kv_head * run.problem.group + (task.first_row + r) % run.problem.group;
+    const RowPlace place = place_of(sequence, head, (task.first_row + r) / run.problem.group);
+    store_row(run.problem.sinks, run.destination, place, state.max[r], state.sum[r],
+              state.out + r * runner.padded_value_dim());
+  }
+}
+
+template <class T>
+Status run_tiles(const Problem& problem, const Destination& destination, const KernelSet<T>& kernels) {
+  Executor& executor = executor_of(problem);
+  TiledRun<T> run(problem, destination, kernels, executor.threads());
+  if (run.tiles.tasks == 0) return {};
+  Carver measure;
+  run.carve(kernels, &measure);
+  const Scratch scratch(measure.used());
+  if (!scratch.data()) {
+    return error("scratch memory: ", measure.used(),
+                 " bytes could not be had; smaller head dims or fewer threads need less");
+  }
+  Carver carver(scratch.data());
+  run.carve(kernels, &carver);
+  if (run.workers == 1) {
+    for (std::int64_t t = 0; t < run.tiles.tasks; ++t) run_tile<T>(&run, t, 0);
+  } else {
+    executor.run(run.tiles.tasks, run_tile<T>, &run);
+  }
+  return {};
+}
+
+// Machines without a SIMD target, and the oracle of tests: the specification, a row a task.
+struct SpecificationRun {
+  const Problem& problem;
+  const Destination& destination;
+};
+
+template <class T>
+void run_specification_row(void* context, std::int64_t index, int /*worker*/) {
+  const auto& [problem, destination] = *static_cast<SpecificationRun*>(context);
+  const std::int64_t query = index % problem.longest_queries;
+  const std::int64_t head = index / problem.longest_queries % problem.query_heads;
+  const Sequence sequence = problem.sequence(index / problem.longest_queries / problem.query_heads);
+  if (query >= sequence.queries) return;
+  const DefaultFloatEnvironment environment;
+  auto state = specification::attend_row<T>(problem, sequence, head, query);
+  store_row(problem.sinks, destination, place_of(sequence, head, query), state.max, state.sum, state.out.data());
+}
+
+template <class T>
+Status run_specification(const Problem& problem, const Destination& destination) {
+  SpecificationRun run{problem, destination};
+  const std::int64_t rows = problem.batch * problem.query_heads * problem.longest_queries;
+  if (rows > 0) executor_of(problem).run(rows, run_specification_row<T>, &run);
+  return {};
+}
+
+// Rows behind a sequence's query length in padded tensors.
+template <class T>
+void store_padding(const Problem& problem, const Destination& destination) {
+  if (problem.query_lengths.empty()) return;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      for (std::int64_t i = problem.query_lengths[b]; i < problem.longest_queries; ++i) {
+        store_padding_row<T>(destination, {b, h, i});
+      }
+    }
+  }
+}
+
+template <class T>
+Status run_in(const Problem& problem, const Destination& destination) {
+  const Kernels* kernels = kernels_for(current_isa());
+  ATTN_RETURN_IF_ERROR(kernels ? run_tiles<T>(problem, destination, kernels->of<T>())
+                               : run_specification<T>(problem, destination));
+  store_padding<T>(problem, destination);
+  return {};
+}
+
+template <class T>
+std::int64_t tiled_scratch_bytes(const Problem& problem, const KernelSet<T>& kernels) {
+  const Destination nowhere;
+  TiledRun<T> run(problem, nowhere, kernels, executor_of(problem).threads());
+  Carver measure;
+  if (run.tiles.tasks > 0) run.carve(kernels, &measure);
+  return measure.used();
+}
+
+}  // namespace
+
+Status run(const Problem& problem, const Destination& destination) {
+  return problem.compute == DType::f64 ? run_in<double>(problem, destination) : run_in<float>(problem, destination);
+}
+
+std::int64_t scratch_bytes_of(const Problem& problem) {
+  const Kernels* kernels = kernels_for(current_isa());
+  if (!kernels)
+    return executor_of(problem).threads() * problem.value_dim * 2 *
+           static_cast<std::int64_t>(size_of(problem.compute));
+  return problem.compute == DType::f64 ? tiled_scratch_bytes(problem, kernels->f64)
+                                       : tiled_scratch_bytes(problem, kernels->f32);
+}
+
+}  // namespace attn

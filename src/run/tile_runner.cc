@@ -1,0 +1,224 @@
+#include "src/run/tile_runner.h"
+
+#include <algorithm>
+
+#include "src/elements.h"
+#include "src/run/bias_rows.h"
+#include "src/state.h"
+
+namespace attn {
+namespace {
+
+std::int64_t segment_of(std::int64_t key) { return key / kSegmentKeys * kSegmentKeys; }
+
+template <class T>
+TileState<T> carve_state(Carver* carver, std::int64_t rows, std::int64_t columns) {
+  return {carver->take<T>(rows), carver->take<T>(rows), carver->take<T>(rows * columns)};
+}
+
+}  // namespace
+
+template <class T>
+TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const KernelSet<T>& kernels,
+                          PackedBlocks<T>* blocks, Carver* carver)
+    : problem_(problem),
+      kernels_(kernels),
+      blocks_(blocks),
+      padded_value_dim_((problem.value_dim + kUnitKeys - 1) / kUnitKeys * kUnitKeys),
+      buffer_(blocks->carve_buffer(carver)),
+      queries_(carver->take<T>(most_rows * problem.key_dim)),
+      scores_(carver->take<T>(most_rows * kBlockKeys)),
+      columns_(carver->take<RowColumns>(most_rows)),
+      state_(carve_state<T>(carver, most_rows, padded_value_dim_)),
+      segment_state_(carve_state<T>(carver, most_rows, padded_value_dim_)) {
+  if (problem.dense_mask()) bias_ = carver->take<T>(most_rows * kBlockKeys);
+  if (!problem.alibi.present()) return;
+  slopes_ = carver->take<T>(most_rows);
+  distances_ = carver->take<T>(most_rows);
+}
+
+template <class T>
+void TileRunner<T>::begin(const TileTask& task) {
+  task_ = task;
+  sequence_ = problem_.sequence(task.sequence);
+  keys_ = tile_keys(problem_, sequence_, position_of(0), position_of(task.rows - 1));
+  hold_ = blocks_->hold(task.sequence, task.kv_head);
+  saw_partial_block_ = false;
+  pack_queries();
+  prepare_row_factors();
+}
+
+template <class T>
+void TileRunner<T>::end() {
+  blocks_->release(hold_);
+}
+
+// Groups of kRowGroup rows, each [key_dim][rows]: the kernel broadcasts one number a row from neighbouring
+// addresses.
+template <class T>
+void TileRunner<T>::pack_queries() {
+  const View4& q = problem_.q;
+  for (std::int64_t first = 0; first < task_.rows; first += kRowGroup) {
+    const std::int64_t rows = std::min<std::int64_t>(kRowGroup, task_.rows - first);
+    T* group = queries_ + first * problem_.key_dim;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::byte* element =
+          q.at(sequence_.tensor_batch_q, head_of(first + r), sequence_.query_row + position_of(first + r));
+      const std::int64_t step = q.strides[3] * static_cast<std::int64_t>(size_of(q.dtype));
+      for (std::int64_t d = 0; d < problem_.key_dim; ++d) {
+        group[d * rows + r] =
+            static_cast<T>(load_element<double>(element + d * step, q.dtype) * problem_.query_factor);
+      }
+    }
+  }
+}
+
+template <class T>
+void TileRunner<T>::prepare_row_factors() {
+  if (!slopes_) return;
+  for (std::int64_t r = 0; r < task_.rows; ++r) {
+    const std::byte* slope = problem_.alibi.at(0, head_of(r), 0);
+    slopes_[r] = static_cast<T>(load_element<double>(slope, problem_.alibi.dtype) * kLog2E);
+  }
+}
+
+template <class T>
+void TileRunner<T>::reset(const TileState<T>& state) const {
+  std::fill_n(state.max, task_.rows, kMinusInfinity<T>);
+  std::fill_n(state.sum, task_.rows, T(0));
+  std::fill_n(state.out, task_.rows * padded_value_dim_, T(0));
+}
+
+// The rows' intervals, cut to the block; false where they hide nothing.
+template <class T>
+bool TileRunner<T>::prepare_columns(std::int64_t block) {
+  const std::int64_t from = std::max(block, problem_.key_offset);
+  const std::int64_t to = std::min(block + kBlockKeys, problem_.key_offset + sequence_.keys);
+  if (keys_.sees_all(from, to)) {
+    const RowColumns all{0, 0, static_cast<std::int32_t>(from - block), static_cast<std::int32_t>(to - block)};
+    std::fill_n(columns_, task_.rows, all);
+    return false;
+  }
+  const auto cut = [block](std::int64_t key) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(key - block, 0, kBlockKeys));
+  };
+  for (std::int64_t r = 0; r < task_.rows; ++r) {
+    if (r > 0 && position_of(r) == position_of(r - 1)) {
+      columns_[r] = columns_[r - 1];
+      continue;
+    }
+    const RowKeys keys = row_keys(problem_, sequence_, position_of(r));
+    columns_[r] = {cut(keys.first), cut(keys.sink_end), cut(keys.begin), cut(keys.end)};
+    if (columns_[r].empty()) columns_[r] = {};
+  }
+  return true;
+}
+
+template <class T>
+void TileRunner<T>::prepare_bias(std::int64_t block) {
+  const std::int64_t from = std::max({block, problem_.key_offset, keys_.lowest()});
+  const std::int64_t to = std::min({block + kBlockKeys, problem_.key_offset + sequence_.keys, keys_.highest()});
+  for (std::int64_t r = 0; r < task_.rows; ++r) {
+    fill_bias_row(problem_, {sequence_.index, head_of(r), position_of(r), from - problem_.key_offset}, to - from,
+                  bias_ + r * kBlockKeys + (from - block));
+  }
+}
+
+// Fills in what the kernel needs to know of the block; false where no row of the tile sees a key of it.
+template <class T>
+bool TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
+  if (!keys_.sees_any(block, block + kBlockKeys)) return false;
+  const bool partial = prepare_columns(block);
+  saw_partial_block_ = saw_partial_block_ || partial || problem_.dense_mask();
+  const KeyBlock<T> keys = blocks_->block(hold_, sequence_, block, buffer_);
+  task->rows = static_cast<int>(task_.rows);
+  task->key_dim = problem_.key_dim;
+  task->value_dim = padded_value_dim_;
+  task->queries = queries_;
+  task->columns = columns_;
+  task->keys = keys.keys;
+  task->values = keys.values;
+  task->value_stride = keys.value_stride;
+  task->first_value = keys.first_value;
+  task->cap_factor = static_cast<T>(problem_.cap_factor);
+  task->scores = scores_;
+  if (bias_) {
+    prepare_bias(block);
+    task->bias = bias_;
+  }
+  if (slopes_) {
+    for (std::int64_t r = 0; r < task_.rows; ++r) {
+      const std::int64_t position = saturating_add(sequence_.position_offset, position_of(r));
+      distances_[r] = static_cast<T>(saturating_add(position, -block));
+    }
+    task->slopes = slopes_;
+    task->distances = distances_;
+  }
+  return true;
+}
+
+template <class T>
+void TileRunner<T>::attend_segment(std::int64_t segment, const TileState<T>& state, bool leave_out_hidden) {
+  reset(state);
+  const std::int64_t end = std::min(segment + kSegmentKeys, keys_.highest());
+  for (std::int64_t block = segment; block < end; block += kBlockKeys) {
+    BlockTask<T> task;
+    if (!prepare_block(block, &task)) continue;
+    task.leave_out_hidden = leave_out_hidden;
+    task.max = state.max;
+    task.sum = state.sum;
+    task.out = state.out;
+    kernels_.attend_block(task);
+  }
+}
+
+// Merging the first segment into the empty state would change no bit, so it is the state.
+template <class T>
+void TileRunner<T>::attend_all(bool leave_out_hidden) {
+  const std::int64_t first = segment_of(keys_.lowest());
+  attend_segment(first, state_, leave_out_hidden);
+  for (std::int64_t segment = first + kSegmentKeys; segment < keys_.highest(); segment += kSegmentKeys) {
+    if (!keys_.sees_any(segment, segment + kSegmentKeys)) continue;
+    attend_segment(segment, segment_state_, leave_out_hidden);
+    kernels_.merge(static_cast<int>(task_.rows), padded_value_dim_, state_.max, state_.sum, state_.out,
+                   segment_state_.max, segment_state_.sum, segment_state_.out);
+  }
+}
+
+template <class T>
+bool TileRunner<T>::holds_nan() const {
+  const std::int64_t count = task_.rows * padded_value_dim_;
+  return std::any_of(state_.out, state_.out + count, [](T x) { return x != x; });
+}
+
+template <class T>
+const TileState<T>& TileRunner<T>::attend(const TileTask& task) {
+  begin(task);
+  attend_all(false);
+  // A hidden key weighs 0, and 0·NaN is NaN: where that may have happened (it sticks, so the result shows it) the
+  // tile runs again and leaves hidden keys out. Free where nothing is wrong.
+  if (saw_partial_block_ && holds_nan()) attend_all(true);
+  end();
+  return state_;
+}
+
+template <class T>
+void TileRunner<T>::visit_scores(const TileTask& task,
+                                 void (*visit)(void* context, std::int64_t block, const RowColumns* columns,
+                                               const T* scores),
+                                 void* context) {
+  begin(task);
+  for (std::int64_t block = keys_.lowest() / kBlockKeys * kBlockKeys; block < keys_.highest();
+       block += kBlockKeys) {
+    BlockTask<T> block_task;
+    if (!prepare_block(block, &block_task)) continue;
+    kernels_.score_block(block_task);
+    visit(context, block, columns_, scores_);
+  }
+  end();
+}
+
+template class TileRunner<float>;
+template class TileRunner<double>;
+
+}  // namespace attn
