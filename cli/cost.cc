@@ -3,6 +3,7 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -56,7 +57,8 @@ Sizes read_sizes(const CostFlags& flags) {
   const std::int64_t heads = size_or("--heads", flags.heads, 1);
   const std::int64_t kv_heads = size_or("--kv-heads", flags.kv_heads, heads);
   if (heads % kv_heads != 0) {
-    throw Failure{2, "--heads: " + std::to_string(heads) + " is no multiple of " + std::to_string(kv_heads) +
+    throw Failure{2, std::string("--heads: ") + std::to_string(heads) + " is no multiple of " +
+                         std::to_string(kv_heads) +
                          " key/value heads; each of them serves equally many query heads"};
   }
   return Sizes{
@@ -83,29 +85,53 @@ Cost cost_of(const Sizes& sizes) {
   return cost;
 }
 
-void print_json(const Sizes& sizes, const Cost& cost, const Machine& machine) {
-  const nlohmann::ordered_json object = {
-      {"scores", json_number(cost.scores)},
-      {"flops", json_number(cost.flops)},
-      {"table_bytes", json_number(cost.table_bytes)},
-      {"kv_cache_bytes", json_number(cost.kv_cache_bytes)},
-      {"predicted_seconds", json_number(cost.flops / (machine.fma_gflops * 1e9))},
-      {"predicted_seconds_per_token", json_number(cost.kv_cache_bytes / (machine.read_gbps * 1e9))},
-      {"peak_gflops", json_number(machine.fma_gflops)},
-      {"read_gbps", json_number(machine.read_gbps)},
-      {"threads", machine.threads},
-      {"causal", sizes.causal}};
+// The peak of this machine; where it can't be measured, the reason.
+struct Peak {
+  std::optional<Machine> machine;
+  std::string reason;
+};
+
+Peak measure_peak(int threads) {
+  Machine machine;
+  const Status status = measure_machine(threads, DType::f32, &machine);
+  return status.ok() ? Peak{machine, ""} : Peak{std::nullopt, status.message()};
+}
+
+double seconds_at_peak(const Cost& cost, const Machine& machine) { return cost.flops / (machine.fma_gflops * 1e9); }
+
+// One more token reads the whole cache, and does so little with it that reading is what takes time.
+double seconds_a_token(const Cost& cost, const Machine& machine) {
+  return cost.kv_cache_bytes / (machine.read_gbps * 1e9);
+}
+
+void print_json(const Sizes& sizes, const Cost& cost, const Peak& peak) {
+  nlohmann::ordered_json object = {{"scores", json_number(cost.scores)},
+                                   {"flops", json_number(cost.flops)},
+                                   {"table_bytes", json_number(cost.table_bytes)},
+                                   {"kv_cache_bytes", json_number(cost.kv_cache_bytes)},
+                                   {"causal", sizes.causal}};
+  if (peak.machine) {
+    object["predicted_seconds"] = json_number(seconds_at_peak(cost, *peak.machine));
+    object["predicted_seconds_per_token"] = json_number(seconds_a_token(cost, *peak.machine));
+    object["peak_gflops"] = json_number(peak.machine->fma_gflops);
+    object["read_gbps"] = json_number(peak.machine->read_gbps);
+    object["threads"] = peak.machine->threads;
+  } else {
+    object["predicted_seconds"] = nullptr;
+    object["not_predicted_because"] = peak.reason;
+  }
   std::cout << object.dump() << '\n';
 }
 
-void print_text(const Sizes& sizes, const Cost& cost, const Machine& machine) {
-  const double seconds = cost.flops / (machine.fma_gflops * 1e9);
-  const double seconds_a_token = cost.kv_cache_bytes / (machine.read_gbps * 1e9);
+void print_sizes(const Sizes& sizes) {
   std::cout << "n " << count_text(sizes.tokens) << ", heads " << count_text(sizes.heads) << ", key/value heads "
             << count_text(sizes.kv_heads) << ", D " << count_text(sizes.head_dim) << ", layers "
             << count_text(sizes.layers) << ", batch " << count_text(sizes.batch)
-            << (sizes.causal ? "; causal" : "; every token sees every token") << "\n\n"
-            << "scores      " << count_text(cost.scores) << '\n'
+            << (sizes.causal ? "; causal" : "; every token sees every token") << "\n\n";
+}
+
+void print_amounts(const Sizes& sizes, const Cost& cost) {
+  std::cout << "scores      " << count_text(cost.scores) << '\n'
             << "            = " << (sizes.causal ? "n·(n + 1)/2" : "n²") << " · heads · layers · batch\n"
             << "operations  " << count_text(cost.flops) << '\n'
             << "            = 4·D a score: q·k and weight·v, a multiply and an add each\n"
@@ -113,20 +139,32 @@ void print_text(const Sizes& sizes, const Cost& cost, const Machine& machine) {
             << "            = 4·n² bytes a head, layer and sequence: the scores in f32, never stored here\n"
             << "KV cache    " << bytes_text(cost.kv_cache_bytes) << '\n'
             << "            = 2·n·D·" << sizes.cache_element_bytes
-            << " bytes a key/value head, layer and sequence: keys and values\n"
-            << "time        " << duration_text(seconds) << " for all tokens at once, at the best\n"
-            << "            = operations / " << count_text(machine.fma_gflops)
-            << " billion a second, this machine's measured peak with " << machine.threads << " threads\n"
-            << "            " << duration_text(seconds_a_token) << " for one more token, at the best\n"
-            << "            = KV cache / " << count_text(machine.read_gbps)
+            << " bytes a key/value head, layer and sequence: keys and values\n";
+}
+
+void print_time(const Cost& cost, const Peak& peak) {
+  if (!peak.machine) {
+    std::cout << "time        not predicted: " << peak.reason << '\n';
+    return;
+  }
+  std::cout << "time        " << duration_text(seconds_at_peak(cost, *peak.machine))
+            << " for all tokens at once, at the best\n"
+            << "            = operations / " << count_text(peak.machine->fma_gflops)
+            << " billion a second, this machine's measured peak with " << peak.machine->threads << " threads\n"
+            << "            " << duration_text(seconds_a_token(cost, *peak.machine))
+            << " for one more token, at the best\n"
+            << "            = KV cache / " << count_text(peak.machine->read_gbps)
             << " GB a second, its measured read bandwidth\n";
 }
 
 void print_cost(const CostFlags& flags) {
   const Sizes sizes = read_sizes(flags);
   const Cost cost = cost_of(sizes);
-  const Machine machine = measure_machine(sizes.threads, DType::f32);
-  flags.as_json ? print_json(sizes, cost, machine) : print_text(sizes, cost, machine);
+  const Peak peak = measure_peak(sizes.threads);
+  if (flags.as_json) return print_json(sizes, cost, peak);
+  print_sizes(sizes);
+  print_amounts(sizes, cost);
+  print_time(cost, peak);
 }
 
 }  // namespace

@@ -84,7 +84,9 @@ std::string sentence_of(const CLI::ParseError& error, const CLI::App& program, c
   return text.substr(0, text.find('\n')) + "; see " + help;
 }
 
-int fail(const std::string& verb, int exit_code, const std::string& sentence) {
+// One line, even where a file's name has several.
+int fail(const std::string& verb, int exit_code, std::string sentence) {
+  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
   std::cerr << "attn" << (verb.empty() ? "" : " ") << verb << ": " << sentence << std::endl;
   return exit_code;
 }

@@ -64,7 +64,8 @@ void print_summary(const Plan& plan, std::span<const Written> written, double se
     for (const Written& file : written) {
       summary["written"].push_back({{"path", file.path}, {"dtype", name_of(file.dtype)}, {"shape", file.shape}});
     }
-    std::cout << summary.dump() << '\n';
+    // A path need not be UTF-8, but JSON is.
+    std::cout << summary.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     return;
   }
   for (const Written& file : written) std::cout << file.path << ": " << shape_of(file) << '\n';

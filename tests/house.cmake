@@ -2,6 +2,22 @@
 add_test(NAME house_includes COMMAND ${PROJECT_SOURCE_DIR}/.ci/check_includes)
 add_test(NAME house_checks COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_checks_test.sh ${PROJECT_SOURCE_DIR}
   ${CMAKE_CXX_COMPILER})
+
 if(TARGET attn)
   add_test(NAME house_symbols COMMAND ${PROJECT_SOURCE_DIR}/.ci/check_symbols $<TARGET_FILE:attn>)
+
+  # The example in README.md, as it stands there.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
+  file(READ ${PROJECT_SOURCE_DIR}/README.md readme)
+  string(REGEX MATCH "```cpp\n([^`]+)```" found "${readme}")
+  file(CONFIGURE OUTPUT house_readme_example.cc CONTENT "${CMAKE_MATCH_1}" @ONLY)
+  add_executable(house_readme_example ${CMAKE_CURRENT_BINARY_DIR}/house_readme_example.cc)
+  target_link_libraries(house_readme_example PRIVATE attn)
+  add_test(NAME house_readme_example COMMAND house_readme_example)
+  set_tests_properties(house_readme_example PROPERTIES PASS_REGULAR_EXPRESSION "^0\\.5\n$")
+endif()
+
+if(TARGET attn_cli)
+  add_test(NAME house_readme_commands COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_readme_test.sh
+    ${PROJECT_SOURCE_DIR} $<TARGET_FILE:attn_cli>)
 endif()
