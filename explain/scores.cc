@@ -3,12 +3,16 @@
 
 #include "explain/facts.h"
 #include "explain/writer.h"
+#include "reference/inputs.h"
 
 namespace attn::explain {
 namespace {
 
 using reference::HeadTrace;
 using reference::Matrix;
+
+// Slopes are powers of two, down to 2⁻⁸.
+constexpr int kSlopeDigits = 8;
 
 // Names the pair that scores highest: the first thing to look for in a table.
 void note_largest(Writer& writer, const Matrix& scores) {
@@ -74,9 +78,11 @@ void tell_bias(Writer& writer, const HeadTrace& head) {
   writer.step(options.alibi ? "distance counts" : "bias");
   if (options.bias) writer.say("A bias is added to each score.");
   if (options.alibi) {
-    writer.say(
-        "ALiBi: slope times the distance of query and key is taken off each score. Far keys have to be that "
-        "much better.");
+    const auto index = static_cast<std::int64_t>(&head - writer.trace().heads.data());
+    const double slope = reference::read_head(*options.alibi, index);
+    writer.say("ALiBi: the distance of query and key, times this head's slope of " +
+               number_text(slope, kSlopeDigits) +
+               ", is taken off each score. Far keys have to be that much better.");
   }
   writer.queries_by_keys("biased scores", head.biased);
 }

@@ -1,4 +1,6 @@
 // The same result tile by tile, as FlashAttention gets it.
+#include <cmath>
+
 #include "explain/writer.h"
 
 namespace attn::explain {
@@ -23,6 +25,15 @@ Table tiles_table(const Writer& writer, const std::vector<Tile>& tiles, std::siz
   return table;
 }
 
+// What the last tile's values are divided by: its sum, and the sink's share where there is one.
+std::string divisor_text(const HeadTrace& head, std::size_t query) {
+  const Tile& last = head.tiles[query].back();
+  if (head.sink_weights.empty()) return number_text(last.sum);
+  const double with_sink = std::exp(head.lse[query] - last.max);
+  const std::string sink = number_text(head.sink_weights[query] * with_sink);
+  return std::string("(") + number_text(last.sum) + " + " + sink + ")";
+}
+
 }  // namespace
 
 void tell_tiles(Writer& writer, const HeadTrace& head) {
@@ -33,6 +44,7 @@ void tell_tiles(Writer& writer, const HeadTrace& head) {
       "things: the largest score so far (max), the sum of exp(score − max) so far, and the values added up "
       "with these exponentials. When a tile brings a larger score, sum and values so far are multiplied by "
       "rescale = exp(old max − new max), as if the new one had been known from the start.");
+  if (!head.sink_weights.empty()) writer.say("The sink joins the sum once, at the end.");
   for (const std::size_t i : writer.queries_to_write_out()) {
     if (head.tiles[i].empty()) {
       writer.calculate({{writer.token(i), "sees no key: " + vector_text(head.out[i], kOutputDigits)}});
@@ -40,9 +52,8 @@ void tell_tiles(Writer& writer, const HeadTrace& head) {
     }
     writer.add({tiles_table(writer, head.tiles[i], i)});
     const Tile& last = head.tiles[i].back();
-    std::string division = vector_text(last.out) + " / " + number_text(last.sum);
-    if (!head.sink_weights.empty()) division += " with the sink in the sum";
-    writer.calculate({{writer.token(i), division + " = " + vector_text(head.out[i], kOutputDigits)}});
+    writer.calculate({{writer.token(i), vector_text(last.out) + " / " + divisor_text(head, i) + " = " +
+                                            vector_text(head.out[i], kOutputDigits)}});
   }
   writer.note(
       "The outputs are those of the step before. This is how long rows are worked without the table: memory "

@@ -12,11 +12,18 @@ std::vector<std::string> cells_of(const std::vector<double>& numbers, int digits
   return cells;
 }
 
+// "p − 2" or "p"; unbounded, the end of the keys.
+std::string window_edge(const std::optional<std::int64_t>& reach, const std::string& sign, const std::string& end) {
+  if (!reach) return end;
+  return *reach == 0 ? "p" : "p " + sign + " " + std::to_string(*reach);
+}
+
 std::string window_rule(const AttentionOptions& options) {
-  const std::string left = options.window_left ? "p − " + std::to_string(*options.window_left) : "the first key";
-  const std::string right = options.window_right ? "p + " + std::to_string(*options.window_right) : "the last key";
-  std::string rule = "Window: a query at position p sees keys from " + left + " to " + right;
-  if (options.sink_tokens > 0) rule += ", and always the first " + std::to_string(options.sink_tokens);
+  std::string rule = "Window: a query at position p sees keys from " +
+                     window_edge(options.window_left, "−", "the first") + " to " +
+                     window_edge(options.window_right, "+", "the last");
+  if (options.sink_tokens == 1) rule += ", and always the first key";
+  if (options.sink_tokens > 1) rule += ", and always the first " + std::to_string(options.sink_tokens) + " keys";
   return rule + ".";
 }
 

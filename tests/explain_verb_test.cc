@@ -1,0 +1,107 @@
+// attn explain, driven from outside: what-ifs, formats, files and refusals.
+#include <nlohmann/json.hpp>
+
+#include "tests/cli_program.h"
+
+namespace attn::cli {
+namespace {
+
+class Explain : public CliTest {
+ protected:
+  Outcome explain(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "explain");
+    return attn(std::move(arguments));
+  }
+
+  nlohmann::json json_of(std::vector<std::string> arguments) const {
+    arguments.emplace_back("--json");
+    const Outcome outcome = explain(std::move(arguments));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return nlohmann::json::parse(outcome.out);
+  }
+
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& piece) const {
+    const auto before = files();
+    const Outcome outcome = explain(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments.front();
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(piece), std::string::npos) << outcome.err;
+    EXPECT_EQ(files(), before);
+  }
+
+  void write_text(const std::string& name, const std::string& text) const { std::ofstream(path(name)) << text; }
+};
+
+TEST_F(Explain, EndsWithTheResult) {
+  const Outcome outcome = explain({});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.out.ends_with("  order    (3, 0)\n  4471     (1.5, 2)\n  shipped  (2.18, 0.82)\n"));
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
+}
+
+TEST_F(Explain, WhatIf) {
+  EXPECT_NEAR(json_of({"--set", "k[4471]=2,0"})["weights"][1][0].get<double>(), 0.6697615493266569, 1e-15);
+  EXPECT_NEAR(json_of({"--no-mask"})["weights"][0][1].get<double>(), 0.050132993657320254, 1e-15);
+  EXPECT_NEAR(json_of({"--no-scale"})["weights"][2][0].get<double>(), 0.7869860421615984, 1e-15);
+  const auto plain = json_of({"--no-mask"}), shuffled = json_of({"--no-mask", "--shuffle", "2,0,1"});
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_NEAR(shuffled["out"][0][c].get<double>(), plain["out"][2][c].get<double>(), 1e-15);
+    EXPECT_NEAR(shuffled["out"][1][c].get<double>(), plain["out"][0][c].get<double>(), 1e-15);
+  }
+  EXPECT_EQ(json_of({"--tiles", "1"})["tiles"][2].size(), 3U);
+  EXPECT_EQ(json_of({"--heads", "2"})["heads"], 2);
+  EXPECT_EQ(json_of({"--set", "v[0]=9,9", "--set", "v[1]=8,8"})["out"][1][0], 8.5);
+}
+
+TEST_F(Explain, ReadsSpecificationsAndFlagsWin) {
+  write_text("spec.json", R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "causal": true, "scale": 0})");
+  EXPECT_EQ(json_of({"spec.json"})["out"][1][0], 3.0);
+  EXPECT_EQ(json_of({"spec.json", "--no-mask"})["out"][0][0], 3.0);
+  EXPECT_EQ(json_of({"spec.json", "--causal=1", "--scale", "1"})["masked"][0][1], 2.0);
+  EXPECT_EQ(json_of({"--causal", "spec.json", "--lengths", "1"})["out"][1][0], 1.0);
+}
+
+TEST_F(Explain, WritesFilesWhole) {
+  write_text("out.tex", "old");
+  EXPECT_EQ(explain({"--format", "latex", "-o", "out.tex"}).out, "");
+  EXPECT_TRUE(contents_of(path("out.tex")).ends_with("\\end{document}\n"));
+  EXPECT_EQ(files(), std::set<std::string>{"out.tex"});
+  EXPECT_EQ(explain({"--format", "markdown", "-o", "-"}).out, explain({"--format", "markdown"}).out);
+}
+
+TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
+  expect_refused({"--cache"}, "--cache is not available in this version");
+  expect_refused({"--backward"}, "--backward is not available in this version");
+  expect_refused({"--mistake", "no-scale"}, "--mistake is not available in this version");
+  expect_refused({"--format", "html", "-o", "x.html"}, "--format html is not available in this version");
+}
+
+TEST_F(Explain, RefusesWhatDoesNotFit) {
+  write_text("bad.json", "{\"q\": [[1,2],[3]], \"k\": [[1,2],[3,4]], \"v\": [[1],[2]]}");
+  write_text("unknown.json", "{\"qq\": 1}");
+  expect_refused({"bad.json", "-o", "out.txt"}, "q: row 1 has 1 numbers");
+  expect_refused({"unknown.json"}, "\"qq\" is no key");
+  expect_refused({"bad.json", "-o", "bad.json"}, "is the specification");
+  expect_refused({"missing.json"}, "missing.json");
+  expect_refused({"."}, "can't be read");
+  expect_refused({"/dev/zero"}, "larger than");
+  expect_refused({"-o", "no/such/place"}, "no/such/place");
+  expect_refused({"-o", "/dev/null"}, "not a file");
+  expect_refused({"--json", "-o", "-"}, "--json");
+  expect_refused({"--json", "--format", "text"}, "--format text");
+  expect_refused({"--format", "pdf"}, "\"pdf\" is none");
+  expect_refused({"--tiles", "0"}, "--tiles");
+  expect_refused({"--heads", "3"}, "heads: 3");
+  expect_refused({"--set", "k[foo]=1,2"}, "\"foo\"");
+  expect_refused({"--set", "k[0]=1"}, "k[0]");
+  expect_refused({"--shuffle", "0,0,1"}, "--shuffle");
+  expect_refused({"--no-mask", "--causal"}, "--no-mask");
+  expect_refused({"--no-scale", "--scale", "2"}, "--no-scale");
+  expect_refused({"--scale", "nan"}, "--scale");
+  expect_refused({"--lengths", "4"}, "4");
+}
+
+}  // namespace
+}  // namespace attn::cli
