@@ -60,7 +60,7 @@ TEST_F(Explain, ReadsSpecificationsAndFlagsWin) {
   EXPECT_EQ(json_of({"spec.json"})["out"][1][0], 3.0);
   EXPECT_EQ(json_of({"spec.json", "--no-mask"})["out"][0][0], 3.0);
   EXPECT_EQ(json_of({"spec.json", "--causal=1", "--scale", "1"})["masked"][0][1], 2.0);
-  EXPECT_EQ(json_of({"--causal", "spec.json", "--lengths", "1"})["out"][1][0], 1.0);
+  EXPECT_EQ(json_of({"--causal=top-left", "spec.json", "--lengths", "1"})["out"][1][0], 1.0);
 }
 
 TEST_F(Explain, WritesFilesWhole) {
