@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kPlain = "true";  // what the parser makes of a --causal without a value
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostThreads = 1024;
 constexpr std::int64_t kMostHeadsWithSlopes = 1 << 20;
 
 void set_alignment(std::string_view flag, const std::string& text, AttentionOptions* options) {

@@ -17,6 +17,9 @@ class App;
 
 namespace attn::cli {
 
+/// More threads than this are a slip of the finger.
+inline constexpr std::int64_t kMostThreads = 1024;
+
 /// What was typed, not yet looked at. An empty text means that the flag was not given.
 struct AttentionFlags {
   std::string causal;

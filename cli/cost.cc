@@ -11,6 +11,7 @@
 
 #include "attn/executor.h"
 #include "attn/machine.h"
+#include "cli/attention_flags.h"
 #include "cli/numbers.h"
 #include "cli/verbs.h"
 
@@ -61,17 +62,17 @@ Sizes read_sizes(const CostFlags& flags) {
                          std::to_string(kv_heads) +
                          " key/value heads; each of them serves equally many query heads"};
   }
-  return Sizes{
-      .tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
-      .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
-      .heads = static_cast<double>(heads),
-      .kv_heads = static_cast<double>(kv_heads),
-      .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
-      .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
-      .cache_element_bytes = cache_element_bytes(flags.cache_type),
-      .causal = flags.causal,
-      .threads = static_cast<int>(flags.threads.empty() ? default_executor().threads()
-                                                        : parse_whole("--threads", flags.threads, 1, 1024))};
+  return Sizes{.tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
+               .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
+               .heads = static_cast<double>(heads),
+               .kv_heads = static_cast<double>(kv_heads),
+               .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
+               .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
+               .cache_element_bytes = cache_element_bytes(flags.cache_type),
+               .causal = flags.causal,
+               .threads = static_cast<int>(flags.threads.empty()
+                                               ? default_executor().threads()
+                                               : parse_whole("--threads", flags.threads, 1, kMostThreads))};
 }
 
 Cost cost_of(const Sizes& sizes) {

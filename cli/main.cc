@@ -14,6 +14,8 @@
 
 #include "attn/isa.h"
 #include "attn/version.h"
+#include "cli/attention_flags.h"
+#include "cli/numbers.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -39,13 +41,22 @@ void add_verbs(CLI::App& program) {
   add_info(program);
 }
 
-// The library takes what it knows from the environment; a name it does not know must not pass unnoticed.
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The library passes over what it doesn't know in the environment; here it must not pass unnoticed.
 void check_environment() {
-  const char* wanted = std::getenv("ATTN_ISA");
-  if (wanted == nullptr || *wanted == '\0' || std::string_view(wanted) == name_of(current_isa())) return;
+  const std::string threads = environment("ATTN_THREADS");
+  if (!threads.empty()) parse_whole("ATTN_THREADS", threads, 1, kMostThreads);
+
+  const std::string isa = environment("ATTN_ISA");
+  if (isa.empty() || isa == name_of(current_isa())) return;
   std::string names;
-  for (const Isa isa : available_isas()) names += std::string(names.empty() ? "" : ", ") + name_of(isa);
-  throw Failure{2, "ATTN_ISA: \"" + std::string(wanted) + "\" can't run here; this machine has " + names};
+  for (const Isa available : available_isas())
+    names += (names.empty() ? "" : ", ") + std::string(name_of(available));
+  throw Failure{2, "ATTN_ISA: \"" + isa + "\" can't run here; this machine has " + names};
 }
 
 void check_verb(const CLI::App& program, const std::string& verb) {
@@ -78,6 +89,9 @@ std::string sentence_of(const CLI::ParseError& error, const CLI::App& program, c
   const std::string help = verb.empty() ? "attn --help" : "attn " + verb + " --help";
   const std::vector<std::string> remaining = program.remaining(true);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !remaining.empty()) {
+    if (remaining.front() == "top-left" || remaining.front() == "bottom-right") {
+      return "\"" + remaining.front() + "\" is not an argument here; write it as --causal=" + remaining.front();
+    }
     return "\"" + remaining.front() + "\" is not an argument here; " + help + " lists them";
   }
   const std::string text = error.what();

@@ -23,10 +23,11 @@ quietly() {
 
 # install_packages NAME…: installs through apt those that are not there yet.
 install_packages() {
-  local missing=() name
+  local missing=() name present
   command -v dpkg-query >/dev/null || return 0  # not Debian: CMake will name what it doesn't find
+  present=$(dpkg-query -W -f='<${Package} ${db:Status-Status}>' "$@" 2>/dev/null) || true
   for name in "$@"; do
-    [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null) == installed ]] || missing+=("$name")
+    [[ $present == *"<$name installed>"* ]] || missing+=("$name")
   done
   ((${#missing[@]})) || return 0
 

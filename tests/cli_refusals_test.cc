@@ -139,6 +139,7 @@ TEST_F(Refusals, Arguments) {
   expect({{{"frobnicate"}, "\"frobnicate\" is no verb"},
           {{"--frobnicate"}, "--frobnicate"},
           {run_with({"--frobnicate"}), "\"--frobnicate\" is not an argument here; attn run --help"},
+          {run_with({"--causal", "top-left"}), "write it as --causal=top-left"},
           {run_with({"leftover"}), "\"leftover\" is not an argument here"},
           {run_with({"--q", "q.npy"}), "--q"},
           {run_with({"--rows", "1"}), "--rows: chooses from --weights"},
@@ -171,6 +172,9 @@ TEST_F(Refusals, AnEnvironmentThatCanNotBeMet) {
   ASSERT_EQ(setenv("ATTN_ISA", "abacus", 1), 0);
   expect({{{"info"}, "ATTN_ISA: \"abacus\""}});
   ASSERT_EQ(unsetenv("ATTN_ISA"), 0);
+  ASSERT_EQ(setenv("ATTN_THREADS", "many", 1), 0);
+  expect({{{"info"}, "ATTN_THREADS: \"many\""}, {run_with({}), "ATTN_THREADS"}});
+  ASSERT_EQ(unsetenv("ATTN_THREADS"), 0);
 }
 
 TEST_F(Refusals, AFullDiskIsNoSuccess) {
