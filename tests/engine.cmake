@@ -4,12 +4,13 @@ find_package(rapidcheck REQUIRED)
 # Tensors that own their memory, problems, random problems, and the judge.
 add_library(attn_engine_support STATIC
   engine_judge.cc
+  engine_parts.cc
   engine_problem.cc
   engine_random.cc
   engine_tensor.cc
 )
 target_link_libraries(attn_engine_support PUBLIC attn attn_reference GTest::gtest rapidcheck)
 
-foreach(test accuracy bits)
+foreach(test accuracy bits chunks states same_keys environment)
   attn_test(engine_${test}_test attn_engine_support)
 endforeach()

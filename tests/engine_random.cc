@@ -21,12 +21,12 @@ T one_of(std::initializer_list<T> choices) {
   return *rc::gen::elementOf(std::vector<T>(choices));
 }
 
-std::int64_t any_keys(std::int64_t most) {
-  const std::int64_t keys = *rc::gen::weightedOneOf<std::int64_t>(
+std::int64_t any_keys(bool many) {
+  if (many) return *rc::gen::element<std::int64_t>(2000, 2048, 2049, 2600, 4096, 4097, 5000, 6200);
+  return *rc::gen::weightedOneOf<std::int64_t>(
       {{6, rc::gen::inRange<std::int64_t>(0, 70)},
        {3, rc::gen::element<std::int64_t>(1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 300, 511, 513, 700)},
        {1, rc::gen::element<std::int64_t>(2047, 2048, 2049, 2304, 4097)}});
-  return std::min(keys, most);
 }
 
 Sizes any_sizes(const RecipeLimits& limits) {
@@ -34,7 +34,7 @@ Sizes any_sizes(const RecipeLimits& limits) {
   s.batch = *rc::gen::weightedElement<std::int64_t>({{5, 1}, {3, 2}, {1, 3}});
   s.kv_heads = *rc::gen::weightedElement<std::int64_t>({{5, 1}, {3, 2}, {1, 3}});
   s.query_heads = s.kv_heads * *rc::gen::weightedElement<std::int64_t>({{5, 1}, {3, 2}, {2, 3}, {1, 7}});
-  s.keys = any_keys(limits.most_keys);
+  s.keys = any_keys(limits.many_keys);
   s.queries = *rc::gen::weightedOneOf<std::int64_t>({{6, rc::gen::inRange<std::int64_t>(0, 40)},
                                                      {2, rc::gen::element<std::int64_t>(1, 95, 96, 97, 200)},
                                                      {2, rc::gen::just(s.keys)}});

@@ -45,7 +45,7 @@ struct RecipeLimits {
   bool double_precision = true;
   bool packed = true;
   bool nonfinite = false;
-  std::int64_t most_keys = 5000;
+  bool many_keys = false;              ///< 2,000 to 6,200 keys: several segments
   std::int64_t most_work = 3'000'000;  ///< multiply-adds; sizes are cut to it
 };
 
