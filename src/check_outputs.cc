@@ -71,30 +71,30 @@ Status check_results(const OutputView& out, const std::optional<OutputView>& lse
 }
 
 Status check_state(std::string_view name, const State& state, Destination* parts) {
-  const std::string prefix(name);
+  const auto named = [name](std::string_view part) { return std::string(name).append(part); };
   if (state.out.dtype != DType::f32 && state.out.dtype != DType::f64) {
-    return error(prefix, ".out: dtype ", name_of(state.out.dtype), "; states are f32, or f64 where q is f64");
+    return error(name, ".out: dtype ", name_of(state.out.dtype), "; states are f32, or f64 where q is f64");
   }
   if (state.out.rank < 2 || state.out.rank > 4) {
-    return error(prefix, ".out: ", state.out.rank,
+    return error(name, ".out: ", state.out.rank,
                  " dimensions; [N, D], [heads, N, D] or [batch, heads, N, D] is needed");
   }
   const OutputView4 out = aligned_right<std::byte>(state.out, 4);
-  if (out.shape[3] < 1) return error(prefix, ".out: head dim 0; Dv is at least 1");
-  ATTN_RETURN_IF_ERROR(check_output(prefix + ".out", state.out, out.shape, state.out.dtype, &parts->out));
+  if (out.shape[3] < 1) return error(name, ".out: head dim 0; Dv is at least 1");
+  ATTN_RETURN_IF_ERROR(check_output(named(".out"), state.out, out.shape, state.out.dtype, &parts->out));
   const OutputShape rows{out.shape[0], out.shape[1], out.shape[2], 0};
   for (const auto& [part, view, target] :
        {std::tuple{".max", &state.max, &parts->max}, {".sum", &state.sum, &parts->sum}}) {
     if (view->dtype != state.out.dtype) {
-      return error(prefix, part, ": dtype ", name_of(view->dtype), ", but out has ", name_of(state.out.dtype),
+      return error(name, part, ": dtype ", name_of(view->dtype), ", but out has ", name_of(state.out.dtype),
                    "; the parts of "
                    "a state share a dtype");
     }
-    ATTN_RETURN_IF_ERROR(check_output(prefix + part, *view, rows, state.out.dtype, target));
+    ATTN_RETURN_IF_ERROR(check_output(named(part), *view, rows, state.out.dtype, target));
   }
-  ATTN_RETURN_IF_ERROR(check_disjoint(prefix + ".max", parts->max, prefix + ".out", readable(parts->out)));
-  ATTN_RETURN_IF_ERROR(check_disjoint(prefix + ".sum", parts->sum, prefix + ".out", readable(parts->out)));
-  return check_disjoint(prefix + ".sum", parts->sum, prefix + ".max", readable(parts->max));
+  ATTN_RETURN_IF_ERROR(check_disjoint(named(".max"), parts->max, named(".out"), readable(parts->out)));
+  ATTN_RETURN_IF_ERROR(check_disjoint(named(".sum"), parts->sum, named(".out"), readable(parts->out)));
+  return check_disjoint(named(".sum"), parts->sum, named(".max"), readable(parts->max));
 }
 
 Status check_state_of(const State& state, const Problem& p, Destination* parts) {

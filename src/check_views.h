@@ -21,7 +21,8 @@ std::span<const std::int64_t> shape_of(const BasicTensorView<Pointer>& view) {
 /// Sizes and offsets must fit 64 bits, and the pointer must be there where elements are.
 template <class Pointer>
 Status check_memory(std::string_view name, const BasicTensorView<Pointer>& view) {
-  if (view.rank < 0 || view.rank > kMaxRank) return error(name, ": ", view.rank, " dimensions; 0 to 4 are possible");
+  if (view.rank < 0 || view.rank > kMaxRank)
+    return error(name, ": ", view.rank, " dimensions; 0 to 4 are possible");
   std::int64_t lowest = 0, highest = 0;
   std::int64_t elements = 1;
   for (int d = 0; d < view.rank; ++d) {

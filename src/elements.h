@@ -54,6 +54,11 @@ T read_as(const std::byte* from) {
   return value;
 }
 
+template <class T>
+void write_as(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
 /// The element at `from`, widened (or, f64 into f32, which no checked call asks for, rounded).
 template <class T>
 T load_element(const std::byte* from, DType dtype) {
@@ -73,13 +78,12 @@ inline std::uint16_t canonical_half(std::uint16_t bits) { return bits == 0x8000 
 /// Rounds to the dtype; zeros are stored as +0 and NaN as the one quiet NaN.
 template <class T>
 void store_element(std::byte* to, DType dtype, T value) {
-  const auto put = [to](auto element) { std::memcpy(to, &element, sizeof element); };
   value = canonical(value);
   switch (dtype) {
-    case DType::f32: put(static_cast<float>(value)); break;
-    case DType::f64: put(static_cast<double>(value)); break;
-    case DType::f16: put(canonical_half(narrow_f16(static_cast<float>(value)))); break;
-    case DType::bf16: put(canonical_half(narrow_bf16(static_cast<float>(value)))); break;
+    case DType::f32: write_as(to, static_cast<float>(value)); break;
+    case DType::f64: write_as(to, static_cast<double>(value)); break;
+    case DType::f16: write_as(to, canonical_half(narrow_f16(static_cast<float>(value)))); break;
+    case DType::bf16: write_as(to, canonical_half(narrow_bf16(static_cast<float>(value)))); break;
     case DType::boolean: break;
   }
 }

@@ -59,8 +59,8 @@ double natural_log(double x);
 /// One pattern for zero and one for NaN, so that results can be compared as bytes.
 template <class T>
 inline T canonical(T x) {
-  if (x != x) return std::numeric_limits<T>::quiet_NaN();
-  return x == 0 ? T(0) : x;
+  const T sum = x + T(0);  // −0 + 0 = +0; outside the choice, so that loops over this become vectors
+  return sum != sum ? std::numeric_limits<T>::quiet_NaN() : sum;
 }
 
 }  // namespace attn

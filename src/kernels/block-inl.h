@@ -43,6 +43,20 @@ HWY_INLINE RowGroup GroupAt(const BlockTask<T>& task, int first_row) {
   return group;
 }
 
+/// The groups of a tile.
+struct RowGroups {
+  int count = 0;
+  RowGroup of[kMostTileRows / kRowGroup];
+};
+
+template <class T>
+HWY_INLINE void FindGroups(const BlockTask<T>& task, RowGroups* groups) {
+  for (int row = 0; row < task.rows; row += kRowGroup) {
+    const RowGroup group = GroupAt(task, row);
+    if (!group.empty()) groups->of[groups->count++] = group;
+  }
+}
+
 // ---- scores
 
 template <int kRows, int kVectors, class T>
@@ -92,15 +106,13 @@ HWY_INLINE void ScoreGroup(const BlockTask<T>& task, const RowGroup& group, std:
 }
 
 template <class T>
-HWY_INLINE void ScoreTile(const BlockTask<T>& task) {
+HWY_INLINE void ScoreTile(const BlockTask<T>& task, const RowGroups& groups) {
   for (std::int32_t panel = 0; panel < kBlockKeys; panel += kPanelColumns<T>) {
-    for (int row = 0; row < task.rows; row += kRowGroup) {
-      const RowGroup group = GroupAt(task, row);
-      if (group.empty()) continue;
-      const UnitRange units = group.units();
+    for (int g = 0; g < groups.count; ++g) {
+      const UnitRange units = groups.of[g].units();
       const std::int32_t begin = std::max(panel, units.begin);
       const std::int32_t end = std::min(panel + kPanelColumns<T>, units.end);
-      if (begin < end) ScoreGroup(task, group, begin, end);
+      if (begin < end) ScoreGroup(task, groups.of[g], begin, end);
     }
   }
 }
@@ -117,20 +129,27 @@ HWY_INLINE void TransformRow(const BlockTask<T>& task, int row, UnitRange range)
   if (columns.begin > range.begin || columns.end < range.end) HideColumns(scores, range, columns);
 }
 
-/// Leaves weights in place of scores, advances max and sum, and returns by how much the older part of the row
-/// shrinks.
+/// Leaves weights in place of scores, advances max and sum, and says by how much the older part of each row
+/// shrinks. Step by step for all rows of the group: the latencies of one row's reductions hide behind the other
+/// rows' work.
 template <class T>
-HWY_INLINE T SoftmaxRow(const BlockTask<T>& task, int row, UnitRange range) {
+HWY_INLINE void SoftmaxGroup(const BlockTask<T>& task, const RowGroup& group, T* HWY_RESTRICT rescale) {
   const hn::ScalableTag<T> d;
-  T* scores = task.scores + row * kBlockKeys;
-  const T old_max = task.max[row];
-  const T max = MaxOfRow(d, scores, range, old_max);
-  const T subtract = max == -std::numeric_limits<T>::infinity() ? T(0) : max;
-  const T rescale = hn::GetLane(Exp2Nonpositive(d, hn::Set(d, old_max - subtract)));
-  const T sum = WeighRow(d, scores, range, subtract);
-  task.max[row] = max;
-  task.sum[row] = hn::GetLane(hn::MulAdd(hn::Set(d, task.sum[row]), hn::Set(d, rescale), hn::Set(d, sum)));
-  return rescale;
+  const UnitRange range = group.units();
+  T max[kRowGroup];
+  for (int r = 0; r < group.rows; ++r) {
+    const int row = group.first_row + r;
+    TransformRow(task, row, range);
+    max[r] = MaxOfRow(d, task.scores + row * kBlockKeys, range, task.max[row]);
+  }
+  for (int r = 0; r < group.rows; ++r) {
+    const int row = group.first_row + r;
+    const T subtract = max[r] == -std::numeric_limits<T>::infinity() ? T(0) : max[r];
+    const T sum = WeighRow(d, task.scores + row * kBlockKeys, range, subtract);
+    rescale[r] = hn::GetLane(Exp2Nonpositive(d, hn::Set(d, task.max[row] - subtract)));
+    task.max[row] = max[r];
+    task.sum[row] = hn::GetLane(hn::MulAdd(hn::Set(d, task.sum[row]), hn::Set(d, rescale[r]), hn::Set(d, sum)));
+  }
 }
 
 // ---- weighted values
@@ -158,8 +177,13 @@ HWY_NOINLINE void ValuePanel(const BlockTask<T>& task, const RowGroup& group, co
   const T* values = task.values + (group.lowest - task.first_value) * task.value_stride;
   T* out = task.out + group.first_row * task.value_dim;
   while (begin < end) {
-    const Operands<T> operands{
-        weights, kBlockKeys, 1, values + begin, task.value_stride, kUnitKeys, group.highest - group.lowest};
+    const Operands<T> operands{weights,
+                               kBlockKeys,
+                               1,
+                               values + begin / kUnitKeys * task.value_unit + begin % kUnitKeys,
+                               task.value_stride,
+                               task.value_unit,
+                               group.highest - group.lowest};
     const int vectors = static_cast<int>(std::min<std::int64_t>((end - begin) / kLanes<T>, kPanelVectors));
     switch (vectors) {
       case 1: AddWeightedValues<kRows, 1>(operands, rescale, out + begin, task.value_dim); break;
@@ -199,7 +223,8 @@ HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& task, int row, T rescal
     auto sum = hn::Zero(d);
     for (std::int32_t key = columns.lowest(); key < columns.highest(); ++key) {
       if (!columns.contains(key) || (bias && bias[key] == -std::numeric_limits<T>::infinity())) continue;
-      const T* value = task.values + (key - task.first_value) * task.value_stride + column;
+      const T* value = task.values + (key - task.first_value) * task.value_stride +
+                       column / kUnitKeys * task.value_unit + column % kUnitKeys;
       sum = hn::MulAdd(hn::Set(d, weights[key]), hn::LoadU(d, value), sum);
     }
     T* to = task.out + row * task.value_dim + column;
@@ -208,12 +233,11 @@ HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& task, int row, T rescal
 }
 
 template <class T>
-HWY_INLINE void ValueTile(const BlockTask<T>& task, const T* rescale) {
+HWY_INLINE void ValueTile(const BlockTask<T>& task, const RowGroups& groups, const T* rescale) {
   for (std::int64_t panel = 0; panel < task.value_dim; panel += kPanelColumns<T>) {
     const std::int64_t end = std::min(panel + kPanelColumns<T>, task.value_dim);
-    for (int row = 0; row < task.rows; row += kRowGroup) {
-      const RowGroup group = GroupAt(task, row);
-      if (!group.empty()) ValueGroup(task, group, rescale + row, panel, end);
+    for (int g = 0; g < groups.count; ++g) {
+      ValueGroup(task, groups.of[g], rescale + groups.of[g].first_row, panel, end);
     }
   }
 }
@@ -222,26 +246,24 @@ HWY_INLINE void ValueTile(const BlockTask<T>& task, const T* rescale) {
 
 template <class T>
 void ScoreBlock(const BlockTask<T>& task) {
-  ScoreTile(task);
-  for (int row = 0; row < task.rows; ++row) {
-    const RowGroup group = GroupAt(task, row / kRowGroup * kRowGroup);
-    if (!group.empty()) TransformRow(task, row, group.units());
+  RowGroups groups;
+  FindGroups(task, &groups);
+  ScoreTile(task, groups);
+  for (int g = 0; g < groups.count; ++g) {
+    const RowGroup& group = groups.of[g];
+    for (int row = group.first_row; row < group.first_row + group.rows; ++row)
+      TransformRow(task, row, group.units());
   }
 }
 
 template <class T>
 void AttendBlock(const BlockTask<T>& task) {
-  ScoreTile(task);
+  RowGroups groups;
+  FindGroups(task, &groups);
+  ScoreTile(task, groups);
   T rescale[kMostTileRows];
-  for (int first_row = 0; first_row < task.rows; first_row += kRowGroup) {
-    const RowGroup group = GroupAt(task, first_row);
-    if (group.empty()) continue;
-    for (int row = first_row; row < first_row + group.rows; ++row) {
-      TransformRow(task, row, group.units());
-      rescale[row] = SoftmaxRow(task, row, group.units());
-    }
-  }
-  if (!task.leave_out_hidden) return ValueTile(task, rescale);
+  for (int g = 0; g < groups.count; ++g) SoftmaxGroup(task, groups.of[g], rescale + groups.of[g].first_row);
+  if (!task.leave_out_hidden) return ValueTile(task, groups, rescale);
   for (int row = 0; row < task.rows; ++row) {
     if (!task.columns[row].empty()) ValueRowOfSeenKeys(task, row, rescale[row]);
   }

@@ -27,18 +27,13 @@ void TanhEach(T* values, std::int64_t count) {
 
 template <class T>
 constexpr KernelSet<T> MakeKernelSet() {
-  return {AttendBlock<T>, ScoreBlock<T>, MergeStates<T>, PackKeys<T>,     PackValues<T>,
+  return {AttendBlock<T>, ScoreBlock<T>, MergeStates<T>, PackKeys<T>,     PackValues<T>, PackQueries<T>,
           Weigh<T>,       Exp2Each<T>,   TanhEach<T>,    MultiplyAdds<T>, ReadAll<T>};
 }
 
-// nullptr for the baseline of x86-64, SSE2: machines with nothing better run the specification.
 const Kernels* Table() {
-#if HWY_TARGET == HWY_SSE2
-  return nullptr;
-#else
   static constexpr Kernels kKernels{MakeKernelSet<float>(), MakeKernelSet<double>()};
   return &kKernels;
-#endif
 }
 
 }  // namespace attn::HWY_NAMESPACE
@@ -68,7 +63,9 @@ std::int64_t target_of(Isa isa) {
 }  // namespace
 
 const Kernels* kernels_for(Isa isa) {
-  const std::int64_t target = target_of(isa) & hwy::SupportedTargets() & (HWY_TARGETS);
+  // Asking the processor takes hundreds of cycles (a trap on virtual machines): once.
+  static const std::int64_t supported = hwy::SupportedTargets() & (HWY_TARGETS);
+  const std::int64_t target = target_of(isa) & supported;
   if (target == 0) return nullptr;
   hwy::ChosenTarget chosen;
   chosen.Update(target);

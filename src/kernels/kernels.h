@@ -43,8 +43,12 @@ struct BlockTask {
       nullptr;  // groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]
   const RowColumns* columns = nullptr;  // [rows]
   const T* keys = nullptr;              // units [key_dim][kUnitKeys]; the first holds the block's first column
-  const T* values = nullptr;            // [keys][value_stride]; the first row belongs to column `first_value`
+  // Values lie in units of kUnitKeys columns, `value_unit` from one to the next; within a unit keys are
+  // value_stride apart. Rows as the caller has them are units kUnitKeys apart. The first key is that of column
+  // `first_value`.
+  const T* values = nullptr;
   std::int64_t value_stride = 0;
+  std::int64_t value_unit = 0;
   std::int32_t first_value = 0;
 
   T cap_factor = 0;               // softcap·log2(e); 0: none
@@ -85,9 +89,13 @@ struct KernelSet {
   void (*pack_keys)(const SourceRows& keys, std::int64_t count, std::int32_t first_column, std::int64_t key_dim,
                     T* units);
 
-  /// Values to rows of `padded_dim` columns; the columns behind value_dim become 0.
-  void (*pack_values)(const SourceRows& values, std::int64_t count, std::int64_t value_dim, std::int64_t padded_dim,
-                      T* rows);
+  /// Values to units [count][kUnitKeys], `unit_stride` from one to the next; columns behind value_dim become 0.
+  void (*pack_values)(const SourceRows& values, std::int64_t count, std::int64_t value_dim,
+                      std::int64_t unit_stride, T* units);
+
+  /// `count` query rows (at most kRowGroup) that start at `rows`, times `factor` in f64, rounded once, to
+  /// [key_dim][count].
+  void (*pack_queries)(const SourceRows* rows, int count, std::int64_t key_dim, double factor, T* group);
 
   /// scores[i] ← 2^(scores[i] − max); returns their sum over kSumLanes lanes. `count` is a multiple of kUnitKeys.
   T (*weigh)(T* scores, std::int64_t count, T max);

@@ -137,12 +137,66 @@ void PackKeys(const SourceRows& keys, std::int64_t count, std::int32_t first_col
 }
 
 template <class T>
-void PackValues(const SourceRows& values, std::int64_t count, std::int64_t value_dim, std::int64_t padded_dim,
-                T* rows) {
-  for (std::int64_t r = 0; r < count; ++r) {
-    T* row = rows + r * padded_dim;
-    WidenRow(values, r, 0, value_dim, row);
-    std::fill(row + value_dim, row + padded_dim, T(0));
+void PackValues(const SourceRows& values, std::int64_t count, std::int64_t value_dim, std::int64_t unit_stride,
+                T* units) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t kChunk = 64;
+  T row[kChunk] = {};
+  for (std::int64_t column = 0; column < value_dim; column += kChunk) {
+    const std::int64_t columns = std::min(kChunk, value_dim - column);
+    std::fill(row + columns, row + kChunk, T(0));
+    for (std::int64_t r = 0; r < count; ++r) {
+      WidenRow(values, r, column, columns, row);
+      for (std::int64_t unit = 0; unit < columns; unit += kUnitKeys) {
+        T* to = units + (column + unit) / kUnitKeys * unit_stride + r * kUnitKeys;
+        for (std::int64_t c = 0; c < kUnitKeys; c += hn::Lanes(d))
+          hn::StoreU(hn::LoadU(d, row + unit + c), d, to + c);
+      }
+    }
+  }
+}
+
+/// row[i] ← row[i]·factor, rounded once; `count` is a multiple of a vector's lanes.
+HWY_INLINE void ScaleRow(float* row, std::int64_t count, double factor) {
+  const hn::ScalableTag<double> wide;
+  const hn::Rebind<float, decltype(wide)> narrow;
+  for (std::int64_t i = 0; i < count; i += hn::Lanes(wide)) {
+    const auto product = hn::Mul(hn::PromoteTo(wide, hn::LoadU(narrow, row + i)), hn::Set(wide, factor));
+    hn::StoreU(hn::DemoteTo(narrow, product), narrow, row + i);
+  }
+}
+
+HWY_INLINE void ScaleRow(double* row, std::int64_t count, double factor) {
+  for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
+}
+
+/// to[column][row] from `rows` rows of `columns` elements. Six rows go as two squares of four that share two rows.
+template <class T>
+HWY_INLINE void InterleaveRows(const T* from, std::int64_t from_row, int rows, std::int64_t columns, T* to) {
+  constexpr std::int64_t kSide = 16 / sizeof(T);
+  std::int64_t column = 0;
+  for (; rows == kRowGroup && column + kSide <= columns; column += kSide) {
+    for (int row = 0;; row = std::min<int>(row + kSide, kRowGroup - kSide)) {
+      TransposeBlock(from + row * from_row + column, from_row, to + column * rows + row, rows);
+      if (row == kRowGroup - kSide) break;
+    }
+  }
+  for (; column < columns; ++column) {
+    for (int row = 0; row < rows; ++row) to[column * rows + row] = from[row * from_row + column];
+  }
+}
+
+template <class T>
+void PackQueries(const SourceRows* rows, int count, std::int64_t key_dim, double factor, T* group) {
+  constexpr std::int64_t kChunk = 64;
+  T scaled[kRowGroup][kChunk] = {};
+  for (std::int64_t column = 0; column < key_dim; column += kChunk) {
+    const std::int64_t columns = std::min(kChunk, key_dim - column);
+    for (int r = 0; r < count; ++r) {
+      WidenRow(rows[r], 0, column, columns, scaled[r]);
+      ScaleRow(scaled[r], kChunk, factor);
+    }
+    InterleaveRows(scaled[0], kChunk, count, columns, group + column * count);
   }
 }
 

@@ -74,12 +74,22 @@ HWY_INLINE void HideColumns(T* HWY_RESTRICT scores, UnitRange range, const RowCo
   }
 }
 
+/// The larger of `max` and the row's largest score. Which of several NaNs or zeros comes out does not matter.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE T MaxOfRow(D d, const T* HWY_RESTRICT scores, UnitRange range, T max) {
-  auto largest = hn::Set(d, max);
-  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d))
-    largest = hn::Max(hn::LoadU(d, scores + c), largest);
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
+  constexpr std::int32_t kLanesHere = static_cast<std::int32_t>(hn::MaxLanes(D()));
+  constexpr std::int32_t kChains = 4;  // a chain of 16 maxima would wait 64 cycles for its latencies
+  hn::Vec<D> largest[kChains];
+#pragma GCC unroll 4
+  for (int i = 0; i < kChains; ++i) largest[i] = hn::Set(d, max);
+  std::int32_t c = range.begin;
+  for (; c + kChains * kLanesHere <= range.end; c += kChains * kLanesHere) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kChains; ++i) largest[i] = hn::Max(hn::LoadU(d, scores + c + i * kLanesHere), largest[i]);
+  }
+  for (; c < range.end; c += kLanesHere) largest[0] = hn::Max(hn::LoadU(d, scores + c), largest[0]);
+  const auto pair = hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3]));
+  return hn::GetLane(hn::MaxOfLanes(d, pair));
 }
 
 /// Lane i + lane i + half, down to one.
@@ -96,28 +106,37 @@ HWY_INLINE hn::TFromD<D> FoldVector(D /*d*/, V v) {
 /// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) {
-  constexpr int kLanesHere = static_cast<int>(hn::MaxLanes(D()));
-  constexpr int kVectors = static_cast<int>(kSumLanes) / kLanesHere;
+  constexpr std::int32_t kLanesHere = static_cast<std::int32_t>(hn::MaxLanes(D()));
+  constexpr std::int32_t kVectors = static_cast<std::int32_t>(kSumLanes) / kLanesHere;
   const auto shift = hn::Set(d, subtract);
   hn::Vec<D> sums[kVectors];
-#pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) {
-    sums[v] = hn::Zero(d);
-    const std::int32_t lane = v * kLanesHere;
-    // The first column of the range's units that falls on this lane.
-    const std::int32_t unit_lane = lane / kUnitKeys * kUnitKeys;
-    std::int32_t c = range.begin + (unit_lane - range.begin) % static_cast<std::int32_t>(kSumLanes);
-    if (c < range.begin) c += kSumLanes;
-    for (c += lane - unit_lane; c < range.end; c += kSumLanes) {
+#pragma GCC unroll 32
+  for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+  if (range.begin == 0 && range.end == kBlockKeys) {
+#pragma GCC unroll 32
+    for (std::int32_t v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 4
+      for (std::int32_t c = v * kLanesHere; c < kBlockKeys; c += kSumLanes) {
+        const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
+        hn::StoreU(weight, d, scores + c);
+        sums[v] = hn::Add(sums[v], weight);
+      }
+    }
+  } else {
+    T lanes[kSumLanes] = {};
+    for (std::int32_t c = range.begin; c < range.end; c += kLanesHere) {
       const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
       hn::StoreU(weight, d, scores + c);
-      sums[v] = hn::Add(sums[v], weight);
+      T* lane = lanes + c % kSumLanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, lane), weight), d, lane);
     }
+#pragma GCC unroll 32
+    for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, lanes + v * kLanesHere);
   }
 #pragma GCC unroll 8
-  for (int width = kVectors / 2; width >= 1; width /= 2) {
-#pragma GCC unroll 16
-    for (int v = 0; v < width; ++v) sums[v] = hn::Add(sums[v], sums[v + width]);
+  for (std::int32_t width = kVectors / 2; width >= 1; width /= 2) {
+#pragma GCC unroll 32
+    for (std::int32_t v = 0; v < width; ++v) sums[v] = hn::Add(sums[v], sums[v + width]);
   }
   return FoldVector(d, sums[0]);
 }

@@ -16,6 +16,7 @@ struct KeyBlock {
   const T* keys = nullptr;
   const T* values = nullptr;
   std::int64_t value_stride = 0;
+  std::int64_t value_unit = 0;
   std::int32_t first_value = 0;
 };
 

@@ -1,16 +1,27 @@
 #include "src/run/store_rows.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "src/elements.h"
 #include "src/state.h"
 
 namespace attn {
 namespace {
 
+// Loops over plain arrays, which the compiler turns into vectors: asking the dtype for every element took 8 % of a
+// call at 1,024 keys.
 template <class T>
-void store_columns(const OutputView4& to, const RowPlace& place, const T* out) {
+void store_columns(const OutputView4& to, const RowPlace& place, T* out) {
   std::byte* element = to.at(place.batch, place.head, place.row);
+  const std::int64_t columns = to.shape[3];
+  if (to.strides[3] == 1 && size_of(to.dtype) == sizeof(T)) {
+    for (std::int64_t c = 0; c < columns; ++c) out[c] = canonical(out[c]);
+    std::memcpy(element, out, columns * sizeof(T));
+    return;
+  }
   const std::int64_t step = to.strides[3] * static_cast<std::int64_t>(size_of(to.dtype));
-  for (std::int64_t c = 0; c < to.shape[3]; ++c) store_element(element + c * step, to.dtype, out[c]);
+  for (std::int64_t c = 0; c < columns; ++c) store_element(element + c * step, to.dtype, out[c]);
 }
 
 template <class T>
@@ -20,7 +31,7 @@ void store_number(const OutputView4& to, const RowPlace& place, T number) {
 
 // max of a row with NaN may or may not be NaN, by target: it is stored as NaN. Otherwise as it is.
 template <class T>
-void store_state(const Destination& to, const RowPlace& place, T max, T sum, const T* out) {
+void store_state(const Destination& to, const RowPlace& place, T max, T sum, T* out) {
   store_number(to.max, place, sum == sum ? max : sum);
   store_number(to.sum, place, sum);
   store_columns(to.out, place, out);
@@ -35,7 +46,11 @@ void store_row(const View4& sinks, const Destination& to, const RowPlace& place,
   if (sinks.present())
     merge_sink(&max, &sum, out, load_element<double>(sinks.at(0, place.head, 0), sinks.dtype), columns);
   // Division, not a product with the reciprocal: one rounding less, and a single key returns its value.
-  for (std::int64_t c = 0; c < columns; ++c) out[c] = sum == 0 ? T(0) : out[c] / sum;
+  if (sum == 0) {
+    std::fill_n(out, columns, T(0));
+  } else {
+    for (std::int64_t c = 0; c < columns; ++c) out[c] /= sum;
+  }
   store_columns(to.out, place, out);
   if (to.lse.present()) store_number(to.lse, place, lse_of(max, sum));
 }

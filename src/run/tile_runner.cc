@@ -59,17 +59,14 @@ template <class T>
 void TileRunner<T>::pack_queries() {
   const View4& q = problem_.q;
   for (std::int64_t first = 0; first < task_.rows; first += kRowGroup) {
-    const std::int64_t rows = std::min<std::int64_t>(kRowGroup, task_.rows - first);
-    T* group = queries_ + first * problem_.key_dim;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const std::byte* element =
-          q.at(sequence_.tensor_batch_q, head_of(first + r), sequence_.query_row + position_of(first + r));
-      const std::int64_t step = q.strides[3] * static_cast<std::int64_t>(size_of(q.dtype));
-      for (std::int64_t d = 0; d < problem_.key_dim; ++d) {
-        group[d * rows + r] =
-            static_cast<T>(load_element<double>(element + d * step, q.dtype) * problem_.query_factor);
-      }
+    const int count = static_cast<int>(std::min<std::int64_t>(kRowGroup, task_.rows - first));
+    SourceRows rows[kRowGroup];
+    for (int r = 0; r < count; ++r) {
+      const std::int64_t row = sequence_.query_row + position_of(first + r);
+      rows[r] = {q.at(sequence_.tensor_batch_q, head_of(first + r), row), q.dtype, 0, q.strides[3]};
     }
+    kernels_.pack_queries(rows, count, problem_.key_dim, problem_.query_factor,
+                          queries_ + first * problem_.key_dim);
   }
 }
 
@@ -139,6 +136,7 @@ bool TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
   task->keys = keys.keys;
   task->values = keys.values;
   task->value_stride = keys.value_stride;
+  task->value_unit = keys.value_unit;
   task->first_value = keys.first_value;
   task->cap_factor = static_cast<T>(problem_.cap_factor);
   task->scores = scores_;
