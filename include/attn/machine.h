@@ -2,19 +2,24 @@
 #pragma once
 
 #include "attn/dtype.h"
+#include "attn/executor.h"
 #include "attn/status.h"
 
 namespace attn {
 
 struct Machine {
-  double fma_gflops = 0;  ///< fused multiply-adds on registers alone, two operations each, all threads, 1e9 a second
-  double read_gbps = 0;   ///< reading a buffer in huge pages that no cache holds, all threads, 1e9 bytes a second
-  int threads = 0;        ///< how many measured
+  double fma_gflops =
+      0;                 ///< fused multiply-adds on registers alone, two operations each, all threads, 1e9 a second
+  double read_gbps = 0;  ///< reading a buffer in huge pages that no cache holds, all threads, 1e9 bytes a second
+  int threads = 0;       ///< how many measured
 };
 
-/// Measures with the current SIMD target, in about half a second and 256 MiB of memory. `threads` 0: one a processor.
-/// `compute` f32 or f64. An error where the memory or a SIMD target is missing. Shared machines drift: measure next
-/// to what is compared.
+/// Measures with the current SIMD target, in about half a second and 256 MiB of memory. `threads` 0: one a
+/// processor. `compute` f32 or f64. An error where the memory or a SIMD target is missing.
 Status measure_machine(int threads, DType compute, Machine* machine);
+
+/// The multiply-adds alone, on the executor's threads, in about 20 ms. Shared machines drift: measure next to each
+/// thing that is compared.
+Status measure_fma(Executor& executor, DType compute, double* gflops);
 
 }  // namespace attn
