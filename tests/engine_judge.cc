@@ -7,14 +7,14 @@ namespace attn::tests {
 namespace {
 
 testing::AssertionResult agree(const char* name, const Tensor& actual, const std::vector<double>& expected,
-                               const std::vector<double>& bounds) {
+                               const std::vector<double>& bounds, double times) {
   if (actual.size() != static_cast<std::int64_t>(expected.size())) {
     return testing::AssertionFailure() << name << ": " << actual.size() << " elements, but " << expected.size();
   }
   for (std::int64_t i = 0; i < actual.size(); ++i) {
-    if (reference::agrees(actual.get(i), expected[i], bounds[i])) continue;
+    if (reference::agrees(actual.get(i), expected[i], times * bounds[i])) continue;
     return testing::AssertionFailure() << name << "[" << i << "] is " << actual.get(i) << ", but should be "
-                                       << expected[i] << " within " << bounds[i];
+                                       << expected[i] << " within " << times * bounds[i];
   }
   return testing::AssertionSuccess();
 }
@@ -25,12 +25,12 @@ reference::Result judge(const Problem& p) {
   return reference::attention(p.q.view(), p.k.view(), p.v.view(), p.options(), /*keep_weights=*/true);
 }
 
-testing::AssertionResult within_bound(const Problem& p, const Answer& answer) {
+testing::AssertionResult within_bound(const Problem& p, const Answer& answer, double times) {
   const reference::Result expected = reference::attention(p.q.view(), p.k.view(), p.v.view(), p.options());
   const reference::Bounds bounds =
       reference::error_bounds(expected, p.q.view(), p.k.view(), p.v.view(), p.options(), p.compute(), p.out_dtype);
-  if (const auto result = agree("out", answer.out, expected.out, bounds.out); !result) return result;
-  return agree("lse", answer.lse, expected.lse, bounds.lse);
+  if (const auto result = agree("out", answer.out, expected.out, bounds.out, times); !result) return result;
+  return agree("lse", answer.lse, expected.lse, bounds.lse, times);
 }
 
 std::vector<bool> visible_keys(const Problem& p) {

@@ -43,6 +43,13 @@ Sizes any_sizes(const RecipeLimits& limits) {
        {3, rc::gen::element<std::int64_t>(16, 32, 63, 64, 65, 80, 96, 128, 129)}});
   s.key_dim = *any_dim;
   s.value_dim = one_in(2) ? s.key_dim : *any_dim;
+  if (limits.many_keys) {  // long, not wide as well
+    s.query_heads = std::min<std::int64_t>(s.query_heads / s.kv_heads, 2);
+    s.kv_heads = 1;
+    s.batch = std::min<std::int64_t>(s.batch, 2);
+    s.key_dim = std::min<std::int64_t>(s.key_dim, 20);
+    s.value_dim = std::min<std::int64_t>(s.value_dim, 20);
+  }
   const auto work = [&] { return s.batch * s.query_heads * s.queries * s.keys * (s.key_dim + s.value_dim); };
   while (work() > limits.most_work && s.queries > 1) s.queries = (s.queries + 1) / 2;
   return s;
