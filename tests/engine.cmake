@@ -11,6 +11,6 @@ add_library(attn_engine_support STATIC
 )
 target_link_libraries(attn_engine_support PUBLIC attn attn_reference GTest::gtest rapidcheck)
 
-foreach(test accuracy bits chunks states same_keys environment edges poison numbers properties options)
+foreach(test accuracy bits chunks states same_keys environment edges poison numbers properties options errors hostile plan threads)
   attn_test(engine_${test}_test attn_engine_support)
 endforeach()

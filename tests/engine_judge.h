@@ -11,9 +11,9 @@ namespace attn::tests {
 /// The judge's own result, weights included.
 reference::Result judge(const Problem& problem);
 
-/// Whether `out` and `lse` are the reference's within the bound of reference/bound.h. NaN and infinities must be
-/// met exactly.
-testing::AssertionResult within_bound(const Problem& problem, const Answer& answer);
+/// Whether `out` and `lse` are the reference's within `times` the bound of reference/bound.h. NaN and infinities
+/// must be met exactly.
+testing::AssertionResult within_bound(const Problem& problem, const Answer& answer, double times = 1);
 
 /// visible[((b · Hq + h) · N + i) · M + j]: which keys each row sees, by the judge's rules. Not for packed
 /// sequences.
