@@ -62,11 +62,12 @@ HWY_INLINE void FindGroups(const BlockTask<T>& task, RowGroups* groups) {
 template <int kRows, int kVectors, class T>
 HWY_INLINE void StoreScores(const Operands<T>& operands, T* HWY_RESTRICT scores) {
   const hn::ScalableTag<T> d;
-  const auto sums = Multiply<kRows, kVectors>(d, operands);
+  hn::Vec<decltype(d)> sums[kRows][kVectors];
+  Multiply(d, operands, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums.of[r][v], d, scores + r * kBlockKeys + v * kLanes<T>);
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, scores + r * kBlockKeys + v * kLanes<T>);
   }
 }
 
@@ -158,14 +159,15 @@ template <int kRows, int kVectors, class T>
 HWY_INLINE void AddWeightedValues(const Operands<T>& operands, const T* HWY_RESTRICT rescale, T* HWY_RESTRICT out,
                                   std::int64_t out_row) {
   const hn::ScalableTag<T> d;
-  const auto sums = Multiply<kRows, kVectors>(d, operands);
+  hn::Vec<decltype(d)> sums[kRows][kVectors];
+  Multiply(d, operands, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const auto factor = hn::Set(d, rescale[r]);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       T* to = out + r * out_row + v * kLanes<T>;
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), factor, sums.of[r][v]), d, to);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), factor, sums[r][v]), d, to);
     }
   }
 }

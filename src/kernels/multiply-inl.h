@@ -44,11 +44,6 @@ struct Operands {
   std::int64_t steps;
 };
 
-template <int kRows, int kVectors, class D>
-struct Accumulators {
-  hn::Vec<D> of[kRows][kVectors];
-};
-
 /// Where vector v of a panel starts.
 template <class T>
 HWY_INLINE std::int64_t VectorOffset(int v, std::int64_t unit_stride) {
@@ -57,12 +52,11 @@ HWY_INLINE std::int64_t VectorOffset(int v, std::int64_t unit_stride) {
 }
 
 template <int kRows, int kVectors, class D, class T = hn::TFromD<D>>
-HWY_INLINE Accumulators<kRows, kVectors, D> Multiply(D d, const Operands<T>& operands) {
-  Accumulators<kRows, kVectors, D> sums;
+HWY_INLINE void Multiply(D d, const Operands<T>& operands, hn::Vec<D> (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums.of[r][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   const T* HWY_RESTRICT a = operands.a;
   const T* HWY_RESTRICT b = operands.b;
@@ -75,12 +69,11 @@ HWY_INLINE Accumulators<kRows, kVectors, D> Multiply(D d, const Operands<T>& ope
     for (int r = 0; r < kRows; ++r) {
       const hn::Vec<D> factor = hn::Set(d, a[r * a_row]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums.of[r][v] = hn::MulAdd(factor, columns[v], sums.of[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
     }
     a += operands.a_step;
     b += operands.b_step;
   }
-  return sums;
 }
 
 }  // namespace attn::HWY_NAMESPACE
