@@ -1,5 +1,6 @@
 # The engine: against the float64 reference, against itself, against wrong input, and against cases made elsewhere.
 find_package(rapidcheck REQUIRED)
+find_package(nlohmann_json REQUIRED)
 
 # Tensors that own their memory, problems, random problems, and the judge.
 add_library(attn_engine_support STATIC
@@ -11,6 +12,14 @@ add_library(attn_engine_support STATIC
 )
 target_link_libraries(attn_engine_support PUBLIC attn attn_reference GTest::gtest rapidcheck)
 
-foreach(test accuracy bits chunks states same_keys environment edges poison numbers properties options errors hostile plan threads)
+foreach(test accuracy bits chunks edges environment errors hostile numbers options plan poison properties same_keys
+        states threads)
   attn_test(engine_${test}_test attn_engine_support)
+endforeach()
+
+# What lies beside the repository, where it is there.
+foreach(test conformance real)
+  attn_test(engine_${test}_test attn_engine_support attn_formats nlohmann_json::nlohmann_json)
+  target_sources(engine_${test}_test PRIVATE onnx_case.cc)
+  target_compile_definitions(engine_${test}_test PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")
 endforeach()
