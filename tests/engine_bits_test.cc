@@ -30,6 +30,14 @@ TEST(Bits, AreTheSpecificationsOnEveryTarget) {
                  [](const Recipe&, const Problem& problem) { return every_target_agrees(problem); });
 }
 
+TEST(Bits, OfRowsOfSeveralSegmentsAreTheSpecifications) {
+  RecipeLimits limits;
+  limits.many_keys = true;
+  limits.most_work = 1'000'000;
+  check_problems("long rows equal the specification", 80, limits,
+                 [](const Recipe&, const Problem& problem) { return every_target_agrees(problem); });
+}
+
 TEST(Bits, AreTheSpecificationsForEveryHeadDim) {
   for (std::int64_t d = 1; d <= 300; d += effort(100) < 100 ? 7 : 1) {
     EXPECT_TRUE(every_target_agrees(normal_problem({1, 2, 1, 4, 19, d, 301 - d}, d))) << "Dk " << d;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -232,6 +233,8 @@ TEST(Threads, AChildProcessMayDestroyThePool) {
   auto pool = make_thread_pool(3);
   Tally tally(50, 3);
   tally.run_on(pool.get());
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(100));  // until its threads sleep: what they sleep on is copied
   EXPECT_TRUE(holds_in_child([&] {
     pool.reset();
     return true;
