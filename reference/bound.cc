@@ -11,19 +11,15 @@
 // c₃, what is added to a score beside the product: the same 6. tanh made from exp is wrong by a few u absolutely,
 //   which softcap multiplies. score − max rounds once, in natural units by u·|score − max|; steps of the running
 //   maximum add up to the same distance.
-// Weights: exp2 is good to 1 ulp = 2u, for the weight itself and for each factor exp2(old max − new max) that it
-// meets
-//   later: one for every fold of a block (8 in a segment of 2,048 keys) or of a segment. A relative error ε_j of
-//   w_j moves out by w_j ε_j (v_j − out) once weights are normalised, hence the factors |v_j − out|.
-// c₂, the sums: a chain of 256 keys in a block, then one fma a fold, for values; 4 additions a lane, 6 to fold the
-// 64
+// Weights: exp2 is good to 1 ulp = 2u, for the weight itself and for each factor exp2(old max − new max) that it meets
+//   later: one for every fold of a block (8 in a segment of 2,048 keys) or of a segment. A relative error ε_j of w_j
+//   moves out by w_j ε_j (v_j − out) once weights are normalised, hence the factors |v_j − out|.
+// c₂, the sums: a chain of 256 keys in a block, then one fma a fold, for values; 4 additions a lane, 6 to fold the 64
 //   lanes and one fma a fold for the sum of weights; 2 to divide. So c₂ = min(M, 256) + 12 + 2·folds.
-// In float64 no engine is held to blocks, and the judge rounds just as coarsely in one chain of M keys: there M
-// stands
+// In float64 no engine is held to blocks, and the judge rounds just as coarsely in one chain of M keys: there M stands
 //   for 256, and everything counts twice.
-// Underflow: what falls below the smallest normal number t is wrong by at most u·t, or t where it is flushed to 0;
-// t
-//   is added to magnitudes for that.
+// Underflow: with t the smallest normal number, a result below it is wrong by at most u·t, and a weight that is flushed
+//   to 0 (the engine's exp2 does so below √2·t) by less than 2·t; both are added.
 #include "reference/bound.h"
 
 #include <algorithm>
@@ -44,7 +40,7 @@ constexpr double kSumRoundings = 12;
 // A binary floating-point type: its unit roundoff and the ends of its range.
 struct Precision {
   double roundoff;
-  double smallest_normal;
+  double smallest_normal;  // exp2 may flush below twice this
   double smallest;
 };
 
@@ -122,7 +118,7 @@ class RowBound {
       farthest = std::max(farthest, std::fabs(v - out));
       summed +=
           row_.weights[n] * (std::fabs(v) + precision_.smallest_normal) * roundings_.sum * precision_.roundoff +
-          precision_.smallest_normal * std::fabs(v);
+          2 * precision_.smallest_normal * std::fabs(v);
     }
     // However wrong the weights, an average stays among what it averages.
     const double error = std::min(moved, farthest) + summed;

@@ -2,6 +2,7 @@
 #include "attn/attention.h"
 
 #include "attn/numerics.h"
+#include "src/arithmetic/float_environment.h"
 #include "src/check.h"
 #include "src/check_outputs.h"
 #include "src/plan/tile_plan.h"
@@ -26,6 +27,7 @@ void describe_path(const Problem& problem, Plan* plan) {
 
 Status plan(const TensorView& q, const TensorView& k, const TensorView& v, const AttentionOptions& options,
             Plan* plan) {
+  const DefaultFloatEnvironment environment;
   Problem problem;
   ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
   *plan = Plan{};
@@ -42,6 +44,7 @@ Status plan(const TensorView& q, const TensorView& k, const TensorView& v, const
 
 Status forward(const TensorView& q, const TensorView& k, const TensorView& v, const OutputView& out,
                const AttentionOptions& options, const std::optional<OutputView>& lse) {
+  const DefaultFloatEnvironment environment;  // factors are rounded on this thread, too
   Problem problem;
   Destination to;
   ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
@@ -51,6 +54,7 @@ Status forward(const TensorView& q, const TensorView& k, const TensorView& v, co
 
 Status forward_state(const TensorView& q, const TensorView& k, const TensorView& v, const State& state,
                      const AttentionOptions& options) {
+  const DefaultFloatEnvironment environment;  // factors are rounded on this thread, too
   Problem problem;
   Destination to;
   ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));

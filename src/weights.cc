@@ -1,5 +1,7 @@
 // The weights of chosen rows and heads: scores by the tile kernels, then each row's own maximum and sum.
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <numeric>
 #include <vector>
 
@@ -45,7 +47,12 @@ void normalise(const Problem& p, const KernelSet<T>* kernels, std::int64_t head,
   if (kernels) {
     sum = kernels->weigh(scores, padded, max);
   } else {
-    for (std::int64_t j = 0; j < padded; ++j) sum += scores[j] = exp2_nonpositive(scores[j] - subtrahend(max));
+    T lanes[kSumLanes] = {};
+    for (std::int64_t j = 0; j < padded; ++j) {
+      scores[j] = exp2_nonpositive(scores[j] - subtrahend(max));
+      lanes[j % kSumLanes] += scores[j];
+    }
+    sum = fold_lanes(lanes);
   }
   if (p.sinks.present()) sum += exp2_nonpositive(sink - subtrahend(max));
   for (std::int64_t j = 0; j < padded; ++j) scores[j] = scores[j] == 0 ? T(0) : scores[j] / sum;
@@ -65,6 +72,17 @@ void gather_block(void* context, std::int64_t block, const RowColumns* columns, 
   std::copy_n(scores + first, columns[0].highest() - first, row.scores + (block + first - row.key_offset));
 }
 
+template <class T>
+bool score_by_specification(const Problem& problem, const Sequence& sequence, std::int64_t head, std::int64_t query,
+                            T* row) {
+  try {
+    specification::score_row(problem, sequence, head, query, row);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 // What the tasks of one call share. A task is one row of one head of one sequence; neighbours share packed keys.
 template <class T>
 struct WeightsRun {
@@ -74,6 +92,7 @@ struct WeightsRun {
   const std::vector<std::int64_t>& heads;
   const OutputView4& weights;
   int workers;
+  std::atomic<bool> out_of_memory{false};
   std::optional<PackedBlocks<T>> blocks{};
   T* scores = nullptr;  // [workers][padded_keys()]
   TileRunner<T>* runners = nullptr;
@@ -84,7 +103,7 @@ struct WeightsRun {
   std::int64_t padded_keys() const { return (problem.longest_keys + kUnitKeys - 1) / kUnitKeys * kUnitKeys; }
 
   void carve(Carver* carver) {
-    scores = carver->take<T>(workers * padded_keys());
+    scores = carver->take<T>(padded_keys(), workers);
     if (!kernels) return;
     blocks.emplace(problem, *kernels, /*tiles_per_head=*/tasks(), workers);
     blocks->carve(carver);
@@ -95,11 +114,13 @@ struct WeightsRun {
     }
   }
 
-  void score_row(const Sequence& sequence, std::int64_t head, std::int64_t query, int worker, T* row) {
-    if (!kernels) return specification::score_row(problem, sequence, head, query, row);
+  // False where memory runs out.
+  bool score_row(const Sequence& sequence, std::int64_t head, std::int64_t query, int worker, T* row) {
+    if (!kernels) return score_by_specification(problem, sequence, head, query, row);
     GatheredRow<T> gathered{problem.key_offset, row};
     const std::int64_t tile_row = query * problem.group + head % problem.group;
     runners[worker].visit_scores({sequence.index, head / problem.group, tile_row, 1}, gather_block<T>, &gathered);
+    return true;
   }
 };
 
@@ -114,7 +135,7 @@ void weigh_row(void* context, std::int64_t index, int worker) {
   const std::int64_t head = run.heads[head_index], query = run.rows[row_index];
   T* row = run.scores + worker * run.padded_keys();
   std::fill_n(row, run.padded_keys(), kMinusInfinity<T>);
-  if (query < sequence.queries) run.score_row(sequence, head, query, worker, row);
+  if (query < sequence.queries && !run.score_row(sequence, head, query, worker, row)) run.out_of_memory = true;
   normalise(run.problem, run.kernels, head, run.padded_keys(), row);
 
   const OutputView4& to = run.weights;
@@ -138,6 +159,7 @@ Status run_weights(const Problem& problem, const std::vector<std::int64_t>& rows
   Carver carver(scratch.data());
   run.carve(&carver);
   executor.run(run.tasks(), weigh_row<T>, &run);
+  if (run.out_of_memory) return error("memory: a row of ", problem.key_dim, " numbers could not be had");
   return {};
 }
 
@@ -145,18 +167,21 @@ Status run_weights(const Problem& problem, const std::vector<std::int64_t>& rows
 
 Status weights(const TensorView& q, const TensorView& k, const OutputView& weights, const AttentionOptions& options,
                std::span<const std::int64_t> rows, std::span<const std::int64_t> heads) {
+  const DefaultFloatEnvironment environment;
   Problem problem;
   ATTN_RETURN_IF_ERROR(check_problem({q, k, nullptr}, options, &problem));
   ATTN_RETURN_IF_ERROR(check_indices("rows", rows, problem.longest_queries));
   ATTN_RETURN_IF_ERROR(check_indices("heads", heads, problem.query_heads));
-  const std::vector<std::int64_t> all_rows = chosen(rows, problem.longest_queries),
-                                  all_heads = chosen(heads, problem.query_heads);
+  const auto count = [](std::span<const std::int64_t> indices, std::int64_t all) {
+    return indices.empty() ? all : static_cast<std::int64_t>(indices.size());
+  };
   OutputView4 to;
-  const OutputShape shape{problem.batch, static_cast<std::int64_t>(all_heads.size()),
-                          static_cast<std::int64_t>(all_rows.size()), problem.longest_keys};
+  const OutputShape shape{problem.batch, count(heads, problem.query_heads), count(rows, problem.longest_queries),
+                          problem.longest_keys};
   if (problem.longest_keys == 0) return {};  // nothing to write
   ATTN_RETURN_IF_ERROR(check_output("weights", weights, shape, problem.compute, &to));
   ATTN_RETURN_IF_ERROR(check_memory_of("weights", to, problem));
+  const auto all_rows = chosen(rows, problem.longest_queries), all_heads = chosen(heads, problem.query_heads);
   return problem.compute == DType::f64 ? run_weights<double>(problem, all_rows, all_heads, to)
                                        : run_weights<float>(problem, all_rows, all_heads, to);
 }

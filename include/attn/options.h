@@ -62,7 +62,8 @@ struct AttentionOptions {
   std::span<const std::int64_t> query_lengths;
 
   /// Packed sequences: [B + 1] ascending starts, first 0, last at most the packed length (cu_seqlens).
-  /// The tensors that are packed have batch size 1; both starts must be given together. Masks, bias and
+  /// The tensors that are packed have batch size 1; both starts must be given together. Rows behind the last
+  /// sequence see no key. Masks, bias and
   /// positions count within a sequence; [B, Hq, longest N, longest M] is what masks broadcast against.
   std::span<const std::int64_t> query_starts;
   std::span<const std::int64_t> key_starts;

@@ -13,8 +13,12 @@ namespace attn {
 /// flushes denormals (as inference programs do) would otherwise get other bits.
 class DefaultFloatEnvironment {
  public:
-  DefaultFloatEnvironment() : saved_(read()) { write(kDefault); }
-  ~DefaultFloatEnvironment() { write(saved_); }
+  DefaultFloatEnvironment() : saved_(read()) {
+    if (saved_ != kDefault) write(kDefault);
+  }
+  ~DefaultFloatEnvironment() {
+    if (read() != saved_) write(saved_);
+  }
   DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
   DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
 

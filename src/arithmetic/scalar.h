@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "attn/numerics.h"
 #include "src/arithmetic/constants.h"
 
 namespace attn {
@@ -36,7 +37,7 @@ inline Exp2Parts<T> split_exp2(T x) {
   return {polynomial, std::bit_cast<T>(power), fraction};
 }
 
-/// 2^x for x ≤ 0, within 1 ULP; +0 below 2^−126 (f64: 2^−1022); 1 at 0; NaN at NaN.
+/// 2^x for x ≤ 0, within 1 ULP; +0 for x < −125.5 (f64: −1021.5); 1 at 0; NaN at NaN.
 template <class T>
 inline T exp2_nonpositive(T x) {
   const Exp2Parts<T> parts = split_exp2(x);
@@ -51,6 +52,15 @@ inline T tanh_of(T z) {
   const T power_minus_one = std::fma(T(2), parts.half_power, T(-1));
   const T e = std::fma(parts.doubled_part * parts.fraction, parts.half_power, power_minus_one);
   return std::copysign(e / (T(2) + e), z);
+}
+
+/// The lanes of a row sum fold by halves, 64 → 32 → 16 → … → 1; the sum is left in the first.
+template <class T>
+inline T fold_lanes(T (&lanes)[kSumLanes]) {
+  for (std::int64_t width = kSumLanes / 2; width >= 1; width /= 2) {
+    for (std::int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+  }
+  return lanes[0];
 }
 
 /// ln(x) for finite x > 0, within about an ULP of f64. Our own, since the one of libm depends on the processor.

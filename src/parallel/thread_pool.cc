@@ -47,15 +47,12 @@ struct Job {
   }
 };
 
-class ThreadPool final : public Executor {
+// The threads of a pool and what they share.
+class Crew {
  public:
-  explicit ThreadPool(int threads) : threads_(threads), born_(count_forks()) {}
+  explicit Crew(int threads) : threads_(threads) {}
 
-  ~ThreadPool() override {
-    if (born_ != count_forks()) {
-      new std::vector<std::thread>(std::move(workers_));  // threads of the parent: neither joined nor destroyed
-      return;
-    }
+  ~Crew() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -64,32 +61,22 @@ class ThreadPool final : public Executor {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  int threads() const override { return threads_; }
-
-  void run(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) override {
-    if (count <= 0) return;
-    const bool alone = threads_ == 1 || count == 1 || born_ != count_forks() || busy_.exchange(true);
-    if (alone) return inline_executor().run(count, task, context);
-    share(count, task, context);
-    busy_.store(false);
-  }
-
- private:
-  void share(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) {
-    Job job{count, task, context};
+  // Runs the job on the calling thread and on whoever wakes up in time.
+  void share(Job* job) {
     {
       const std::lock_guard lock(mutex_);
       start_workers();
-      job_ = &job;
+      job_ = job;
     }
-    const std::int64_t wanted = std::min<std::int64_t>(count, threads_) - 1;
+    const std::int64_t wanted = std::min<std::int64_t>(job->count, threads_) - 1;
     for (std::int64_t i = 0; i < wanted; ++i) wake_.notify_one();
-    job.work(0);
+    job->work(0);
     std::unique_lock lock(mutex_);
     job_ = nullptr;  // who wakes up from now on is too late, and is not waited for
-    done_.wait(lock, [&job] { return job.running == 0; });
+    done_.wait(lock, [job] { return job->running == 0; });
   }
 
+ private:
   // At first use. Where the system refuses threads, those there are do the work.
   void start_workers() {
     if (started_) return;
@@ -117,14 +104,40 @@ class ThreadPool final : public Executor {
   }
 
   const int threads_;
-  const int born_;
-  std::atomic<bool> busy_{false};
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
   Job* job_ = nullptr;
   bool started_ = false;
   bool stopping_ = false;
+};
+
+class ThreadPool final : public Executor {
+ public:
+  explicit ThreadPool(int threads)
+      : threads_(threads), born_(count_forks()), crew_(std::make_unique<Crew>(threads)) {}
+
+  ~ThreadPool() override {
+    // In a forked child the crew's threads are gone while its locks look waited on: it can't be destroyed, only left.
+    if (born_ != count_forks()) static_cast<void>(crew_.release());
+  }
+
+  int threads() const override { return threads_; }
+
+  void run(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) override {
+    if (count <= 0) return;
+    const bool alone = threads_ == 1 || count == 1 || born_ != count_forks() || busy_.exchange(true);
+    if (alone) return inline_executor().run(count, task, context);
+    Job job{count, task, context};
+    crew_->share(&job);
+    busy_.store(false);
+  }
+
+ private:
+  const int threads_;
+  const int born_;
+  std::atomic<bool> busy_{false};
+  std::unique_ptr<Crew> crew_;
 };
 
 int processors() {

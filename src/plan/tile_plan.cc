@@ -79,27 +79,68 @@ TileKeys tile_keys(const Problem& p, const Sequence& sequence, std::int64_t firs
 
 namespace {
 
-void count_tile(const Problem& p, const Sequence& sequence, const TileTask& task, Plan* plan) {
-  const std::int64_t first = task.first_row / p.group, last = (task.first_row + task.rows - 1) / p.group;
-  const TileKeys keys = tile_keys(p, sequence, first, last);
-  const std::int64_t end = p.key_offset + sequence.keys;
-  for (std::int64_t block = p.key_offset / kBlockKeys * kBlockKeys; block < end; block += kBlockKeys) {
-    const std::int64_t from = std::max(block, p.key_offset), to = std::min(block + kBlockKeys, end);
-    if (!keys.sees_any(from, to)) {
-      ++plan->tiles_skipped;
-    } else if (!p.dense_mask() && keys.sees_all(from, to)) {
-      ++plan->tiles_full;
-    } else {
-      ++plan->tiles_partial;
-    }
+// Key blocks, by their numbers: [first, end).
+struct Blocks {
+  std::int64_t first = 0, end = 0;
+
+  std::int64_t count() const { return std::max<std::int64_t>(0, end - first); }
+};
+
+std::int64_t count_of_either(const Blocks& a, const Blocks& b) {
+  const Blocks both{std::max(a.first, b.first), std::min(a.end, b.end)};
+  return a.count() + b.count() - (a.count() > 0 && b.count() > 0 ? both.count() : 0);
+}
+
+// Blocks that hold a key of [from, to).
+Blocks touched(std::int64_t from, std::int64_t to) {
+  return from < to ? Blocks{from / kBlockKeys, divide_up(to, kBlockKeys)} : Blocks{};
+}
+
+// Blocks all of whose keys, as far as there are any, lie in [from, to).
+Blocks covered(std::int64_t from, std::int64_t to, std::int64_t first_key, std::int64_t end_key) {
+  if (from >= to) return {};
+  const std::int64_t first = from <= first_key ? first_key / kBlockKeys : divide_up(from, kBlockKeys);
+  return {first, to >= end_key ? divide_up(end_key, kBlockKeys) : to / kBlockKeys};
+}
+
+// Adds one tile, which stands for `weight` tiles.
+void count_tile(const Problem& p, const Sequence& sequence, const TileTask& task, std::int64_t weight, Plan* plan) {
+  const TileKeys keys =
+      tile_keys(p, sequence, task.first_row / p.group, (task.first_row + task.rows - 1) / p.group);
+  const std::int64_t first_key = p.key_offset, end_key = p.key_offset + sequence.keys;
+  const std::int64_t all = touched(first_key, end_key).count();
+  const std::int64_t seen =
+      count_of_either(touched(first_key, keys.sink_end_any), touched(keys.begin_any, keys.end_any));
+  const std::int64_t full = p.dense_mask()
+                                ? 0
+                                : count_of_either(covered(first_key, keys.sink_end_all, first_key, end_key),
+                                                  covered(keys.begin_all, keys.end_all, first_key, end_key));
+  plan->tiles_full += weight * full;
+  plan->tiles_partial += weight * (seen - full);
+  plan->tiles_skipped += weight * (all - seen);
+}
+
+// So many tiles or rows are looked at one by one; of more, every second, third, … stands for its neighbours, so that a
+// plan comes at once whatever the sizes.
+constexpr std::int64_t kCountedTiles = 1 << 16, kCountedRows = 1 << 22;
+
+void count_tiles(const Problem& p, const TilePlan& tiles, const Sequence& sequence, Plan* plan) {
+  const std::int64_t step = tiles.tiles_per_head / kCountedTiles + 1;
+  for (std::int64_t t = 0; t < tiles.tiles_per_head; t += step) {
+    const TileTask task = task_at(p, tiles, sequence.index * p.kv_heads * tiles.tiles_per_head + t);
+    const std::int64_t weight = std::min(step, tiles.tiles_per_head - t) * p.kv_heads;
+    if (task.rows > 0) count_tile(p, sequence, task, weight, plan);
   }
 }
 
 double pairs_seen(const Problem& p, const Sequence& sequence) {
   double pairs = 0;
-  for (std::int64_t i = 0; i < sequence.queries; ++i) {
+  const std::int64_t step = sequence.queries / kCountedRows + 1;
+  for (std::int64_t i = 0; i < sequence.queries; i += step) {
     const RowKeys keys = row_keys(p, sequence, i);
-    pairs += static_cast<double>(keys.sink_end - keys.first) + static_cast<double>(keys.end - keys.begin);
+    const double weight = static_cast<double>(std::min(step, sequence.queries - i));
+    pairs +=
+        weight * (static_cast<double>(keys.sink_end - keys.first) + static_cast<double>(keys.end - keys.begin));
   }
   return pairs;
 }
@@ -116,14 +157,7 @@ void count_work(const Problem& p, const TilePlan& tiles, Plan* plan) {
   const double heads = static_cast<double>(p.query_heads);
   for (std::int64_t s = 0; s < p.batch && tiles.tasks > 0; ++s) {
     const Sequence sequence = p.sequence(s);
-    Plan head;
-    for (std::int64_t t = 0; t < tiles.tiles_per_head; ++t) {
-      const TileTask task = task_at(p, tiles, (s * p.kv_heads) * tiles.tiles_per_head + t);
-      if (task.rows > 0) count_tile(p, sequence, task, &head);
-    }
-    plan->tiles_full += head.tiles_full * p.kv_heads;
-    plan->tiles_partial += head.tiles_partial * p.kv_heads;
-    plan->tiles_skipped += head.tiles_skipped * p.kv_heads;
+    count_tiles(p, tiles, sequence, plan);
     plan->flops += 2.0 * static_cast<double>(p.key_dim + p.value_dim) * heads * pairs_seen(p, sequence);
     plan->table_bytes += heads * static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys) *
                          static_cast<double>(size_of(p.compute));

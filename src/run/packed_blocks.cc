@@ -63,10 +63,10 @@ void PackedBlocks<T>::carve(Carver* carver) {
   for (std::int64_t i = 0; i < slot_count_; ++i) {
     Slot slot_memory;
     slot_memory.states = carver->template take<std::atomic<std::uint8_t>>(blocks_);
-    slot_memory.keys = carver->template take<T>(blocks_ * block_keys_ * problem_.key_dim);
+    slot_memory.keys = carver->template take<T>(problem_.key_dim, block_keys_, blocks_);
     slot_memory.values = values_in_place_ || !problem_.v.present()
                              ? nullptr
-                             : carver->template take<T>(blocks_ * block_keys_ * padded_value_dim_);
+                             : carver->template take<T>(padded_value_dim_, block_keys_, blocks_);
     if (!slots_) continue;
     Slot* slot = new (&slots_[i]) Slot;
     slot->states = slot_memory.states;
@@ -79,9 +79,9 @@ void PackedBlocks<T>::carve(Carver* carver) {
 template <class T>
 BlockBuffer<T> PackedBlocks<T>::carve_buffer(Carver* carver) const {
   BlockBuffer<T> buffer;
-  buffer.keys = carver->template take<T>(block_keys_ * problem_.key_dim);
+  buffer.keys = carver->template take<T>(problem_.key_dim, block_keys_);
   if (!values_in_place_ && problem_.v.present())
-    buffer.values = carver->template take<T>(block_keys_ * padded_value_dim_);
+    buffer.values = carver->template take<T>(padded_value_dim_, block_keys_);
   return buffer;
 }
 

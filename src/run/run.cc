@@ -1,6 +1,8 @@
 #include "src/run/run.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <new>
 #include <optional>
 
@@ -25,7 +27,8 @@ struct TiledRun {
   const Problem& problem;
   const Destination& destination;
   TilePlan tiles;
-  int workers;
+  int threads;  // worker numbers are below this
+  int workers;  // runners: no more than tasks
   PackedBlocks<T> blocks;
   TileRunner<T>* runners = nullptr;
 
@@ -33,6 +36,7 @@ struct TiledRun {
       : problem(p),
         destination(to),
         tiles(plan_tiles(p)),
+        threads(threads),
         workers(static_cast<int>(std::clamp<std::int64_t>(tiles.tasks, 1, threads))),
         blocks(p, kernels, tiles.tiles_per_head, workers) {}
 
@@ -52,7 +56,8 @@ void run_tile(void* context, std::int64_t index, int worker) {
   const TileTask task = task_at(run.problem, run.tiles, index);
   if (task.rows == 0) return;
   const DefaultFloatEnvironment environment;
-  TileRunner<T>& runner = run.runners[worker];
+  // With fewer runners than threads there are no more tasks than runners: each has its own.
+  TileRunner<T>& runner = run.runners[run.workers < run.threads ? index : worker];
   const TileState<T>& state = runner.attend(task);
   const Sequence sequence = run.problem.sequence(task.sequence);
   for (std::int64_t r = 0; r < task.rows; ++r) {
@@ -89,18 +94,25 @@ Status run_tiles(const Problem& problem, const Destination& destination, const K
 struct SpecificationRun {
   const Problem& problem;
   const Destination& destination;
+  std::atomic<bool> out_of_memory{false};
 };
 
 template <class T>
 void run_specification_row(void* context, std::int64_t index, int /*worker*/) {
-  const auto& [problem, destination] = *static_cast<SpecificationRun*>(context);
+  auto& run = *static_cast<SpecificationRun*>(context);
+  const Problem& problem = run.problem;
   const std::int64_t query = index % problem.longest_queries;
   const std::int64_t head = index / problem.longest_queries % problem.query_heads;
   const Sequence sequence = problem.sequence(index / problem.longest_queries / problem.query_heads);
   if (query >= sequence.queries) return;
   const DefaultFloatEnvironment environment;
-  auto state = specification::attend_row<T>(problem, sequence, head, query);
-  store_row(problem.sinks, destination, place_of(sequence, head, query), state.max, state.sum, state.out.data());
+  try {
+    auto state = specification::attend_row<T>(problem, sequence, head, query);
+    store_row(problem.sinks, run.destination, place_of(sequence, head, query), state.max, state.sum,
+              state.out.data());
+  } catch (const std::exception&) {
+    run.out_of_memory = true;
+  }
 }
 
 template <class T>
@@ -108,18 +120,20 @@ Status run_specification(const Problem& problem, const Destination& destination)
   SpecificationRun run{problem, destination};
   const std::int64_t rows = problem.batch * problem.query_heads * problem.longest_queries;
   if (rows > 0) executor_of(problem).run(rows, run_specification_row<T>, &run);
+  if (run.out_of_memory)
+    return error("memory: rows of ", problem.key_dim, " and ", problem.value_dim, " numbers could not be had");
   return {};
 }
 
-// Rows behind a sequence's query length in padded tensors.
+// Rows that are no query of any sequence: behind a query length, or behind the last packed sequence.
 template <class T>
 void store_padding(const Problem& problem, const Destination& destination) {
-  if (problem.query_lengths.empty()) return;
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
+  for (std::int64_t b = 0; b < problem.q.shape[0]; ++b) {
+    std::int64_t first = problem.q.shape[2];
+    if (problem.packed()) first = problem.query_starts.back();
+    if (!problem.query_lengths.empty()) first = problem.query_lengths[b];
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
-      for (std::int64_t i = problem.query_lengths[b]; i < problem.longest_queries; ++i) {
-        store_padding_row<T>(destination, {b, h, i});
-      }
+      for (std::int64_t i = first; i < problem.q.shape[2]; ++i) store_padding_row<T>(destination, {b, h, i});
     }
   }
 }

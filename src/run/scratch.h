@@ -12,12 +12,13 @@ class Carver {
  public:
   explicit Carver(std::byte* memory = nullptr) : memory_(memory) {}
 
+  /// `count` numbers, or count × each × each of them.
   template <class T>
-  T* take(std::int64_t count) {
+  T* take(std::int64_t count, std::int64_t rows = 1, std::int64_t blocks = 1) {
     std::byte* piece = memory_ ? memory_ + used_ : nullptr;
-    std::int64_t bytes, rounded;
-    if (__builtin_mul_overflow(count, static_cast<std::int64_t>(sizeof(T)), &bytes) ||
-        __builtin_add_overflow(bytes, kAlignment - 1, &rounded) ||
+    std::int64_t bytes = static_cast<std::int64_t>(sizeof(T)), rounded;
+    if (__builtin_mul_overflow(count, bytes, &bytes) || __builtin_mul_overflow(rows, bytes, &bytes) ||
+        __builtin_mul_overflow(blocks, bytes, &bytes) || __builtin_add_overflow(bytes, kAlignment - 1, &rounded) ||
         __builtin_add_overflow(used_, rounded / kAlignment * kAlignment, &used_)) {
       used_ = kTooMuch;
     }

@@ -13,7 +13,7 @@ std::int64_t segment_of(std::int64_t key) { return key / kSegmentKeys * kSegment
 
 template <class T>
 TileState<T> carve_state(Carver* carver, std::int64_t rows, std::int64_t columns) {
-  return {carver->take<T>(rows), carver->take<T>(rows), carver->take<T>(rows * columns)};
+  return {carver->take<T>(rows), carver->take<T>(rows), carver->take<T>(columns, rows)};
 }
 
 }  // namespace
@@ -26,12 +26,12 @@ TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const 
       blocks_(blocks),
       padded_value_dim_((problem.value_dim + kUnitKeys - 1) / kUnitKeys * kUnitKeys),
       buffer_(blocks->carve_buffer(carver)),
-      queries_(carver->take<T>(most_rows * problem.key_dim)),
-      scores_(carver->take<T>(most_rows * kBlockKeys)),
+      queries_(carver->take<T>(problem.key_dim, most_rows)),
+      scores_(carver->take<T>(kBlockKeys, most_rows)),
       columns_(carver->take<RowColumns>(most_rows)),
       state_(carve_state<T>(carver, most_rows, padded_value_dim_)),
       segment_state_(carve_state<T>(carver, most_rows, padded_value_dim_)) {
-  if (problem.dense_mask()) bias_ = carver->take<T>(most_rows * kBlockKeys);
+  if (problem.dense_mask()) bias_ = carver->take<T>(kBlockKeys, most_rows);
   if (!problem.alibi.present()) return;
   slopes_ = carver->take<T>(most_rows);
   distances_ = carver->take<T>(most_rows);

@@ -68,15 +68,6 @@ struct Row {
   }
 };
 
-// 64 lanes fold by halves: 64 → 32 → 16 → … → 1.
-template <class T>
-T fold(std::array<T, kSumLanes> lanes) {
-  for (std::int64_t width = kSumLanes / 2; width >= 1; width /= 2) {
-    for (std::int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-  }
-  return lanes[0];
-}
-
 // The keys [block, block + kBlockKeys): the running maximum and sum step once.
 template <class T>
 void add_block(const Row<T>& row, std::int64_t block, RowState<T>* state) {
@@ -91,7 +82,7 @@ void add_block(const Row<T>& row, std::int64_t block, RowState<T>* state) {
   const T subtract = subtrahend(max);
   const T rescale = exp2_nonpositive(state->max - subtract);
 
-  std::array<T, kSumLanes> lanes{};
+  T lanes[kSumLanes] = {};
   std::vector<T> weighted(row.problem.value_dim, T(0));
   for (std::int64_t j = 0; j < kBlockKeys; ++j) {
     const T weight = exp2_nonpositive(scores[j] - subtract);
@@ -103,7 +94,7 @@ void add_block(const Row<T>& row, std::int64_t block, RowState<T>* state) {
     }
   }
   state->max = max;
-  state->sum = std::fma(state->sum, rescale, fold(lanes));
+  state->sum = std::fma(state->sum, rescale, fold_lanes(lanes));
   for (std::int64_t c = 0; c < row.problem.value_dim; ++c) {
     state->out[c] = std::fma(state->out[c], rescale, weighted[c]);
   }
