@@ -28,7 +28,8 @@ struct Plan {
   std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile (× keys)
   std::int64_t query_tile_rows = 0;  ///< rows of a query tile, at most
   std::int64_t key_block = 0;        ///< keys of a block
-  std::int64_t tiles_full = 0;       ///< query tile × key block pairs that need no mask
+  std::int64_t tiles_full = 0;       ///< query tile × key block pairs that need no mask (an estimate, as the
+                                     ///< two below, above 65,536 tiles a head)
   std::int64_t tiles_partial = 0;    ///< pairs that look at masks
   std::int64_t tiles_skipped = 0;    ///< pairs in which no row sees a key; never computed
   std::int64_t scratch_bytes = 0;    ///< memory beyond the tensors, at most
