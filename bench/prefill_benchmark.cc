@@ -71,6 +71,7 @@ void prefill(benchmark::State& state) {
     double peak = 0;
     if (!attn::measure_fma(*pool, DType::f32, &peak).ok()) return state.SkipWithError("no SIMD target to measure");
     const double seconds = problem.seconds(*pool, causal);
+    if (seconds == 0) return state.SkipWithError("forward refused the problem");
     state.SetIterationTime(seconds);
     gflops.push_back(problem.flops(causal) / seconds / 1e9);
     shares.push_back(gflops.back() / peak);

@@ -11,15 +11,19 @@
 namespace attn {
 namespace {
 
-void describe_path(const Problem& problem, Plan* plan) {
+void describe_path(const Problem& problem, const TilePlan& tiles, Plan* plan) {
   plan->isa = current_isa();
   plan->compute = problem.compute;
   if (plan->isa == Isa::scalar) {
     plan->path = "specification";
     plan->reason = "no SIMD target was chosen, so every row runs by the scalar specification";
+    plan->tasks = problem.batch * problem.query_heads * problem.longest_queries;
+    plan->query_tile_rows = 1;
     return;
   }
   plan->path = "tiles";
+  plan->tasks = tiles.tasks;
+  plan->query_tile_rows = tiles.tile_rows;
   plan->reason = "every query tile runs over the key blocks that its rows see, in online softmax";
 }
 
@@ -31,11 +35,9 @@ Status plan(const TensorView& q, const TensorView& k, const TensorView& v, const
   Problem problem;
   ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
   *plan = Plan{};
-  describe_path(problem, plan);
   const TilePlan tiles = plan_tiles(problem);
-  plan->threads = (options.executor ? *options.executor : default_executor()).threads();
-  plan->tasks = tiles.tasks;
-  plan->query_tile_rows = tiles.tile_rows;
+  describe_path(problem, tiles, plan);
+  plan->threads = problem.executor->threads();
   plan->key_block = kBlockKeys;
   plan->scratch_bytes = scratch_bytes_of(problem);
   count_work(problem, tiles, plan);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <tuple>
 
 #include "src/arithmetic/constants.h"
 #include "src/check_views.h"
@@ -94,8 +96,7 @@ std::int64_t longest(std::span<const std::int64_t> starts) {
 Status check_ragged(const AttentionOptions& o, Problem* p) {
   if (o.query_starts.empty() != o.key_starts.empty()) {
     return error(o.query_starts.empty() ? "query_starts" : "key_starts",
-                 ": absent while the other starts are given; packed "
-                 "sequences need both");
+                 ": absent while the other starts are given; packed sequences need both");
   }
   p->query_starts = o.query_starts;
   p->key_starts = o.key_starts;
@@ -128,6 +129,18 @@ Status check_ragged(const AttentionOptions& o, Problem* p) {
   return {};
 }
 
+// Rows are numbered in 64 bits: broadcast (stride 0) tensors can claim more than there can be.
+Status check_counts(const Problem& p) {
+  std::int64_t rows = 0;
+  if (__builtin_mul_overflow(p.batch, p.query_heads, &rows) ||
+      __builtin_mul_overflow(rows, std::max(p.longest_queries, p.longest_keys), &rows) || rows > kMostPositions) {
+    return error("q: ", p.batch, " sequences × ", p.query_heads, " heads × ",
+                 std::max(p.longest_queries, p.longest_keys),
+                 " rows are more than 64-bit numbers count; fewer are needed");
+  }
+  return {};
+}
+
 Status check_alignment(const AttentionOptions& o, Problem* p) {
   p->alignment = o.alignment;
   p->position_offset = o.position_offset;
@@ -147,7 +160,8 @@ Status check_alignment(const AttentionOptions& o, Problem* p) {
                  "set alignment to offset (or top_left)");
   }
   if (o.alignment != Alignment::equal_lengths || !needs_position) return {};
-  for (std::int64_t b = 0; b < p->batch; ++b) {
+  // Without lengths of their own all sequences are like the first.
+  for (std::int64_t b = 0; b < (p->ragged() ? p->batch : std::min<std::int64_t>(1, p->batch)); ++b) {
     const Sequence s = p->sequence(b);
     if (s.queries == s.keys) continue;
     return error(o.causal  ? "causal"
@@ -155,8 +169,7 @@ Status check_alignment(const AttentionOptions& o, Problem* p) {
                            : "window",
                  ": ", s.queries, " queries and ", s.keys, " keys in sequence ", b,
                  "; where they differ, say where queries sit: top-left (the first query at the first key) or "
-                 "bottom-right (the "
-                 "last query at the last key, as with a KV cache)");
+                 "bottom-right (the last query at the last key, as with a KV cache)");
   }
   return {};
 }
@@ -179,10 +192,12 @@ Status check_window(const AttentionOptions& o, Problem* p) {
 Status check_factors(const AttentionOptions& o, Problem* p) {
   const double scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(p->key_dim)));
   if (!std::isfinite(scale)) return error("scale: ", scale, "; any finite number is allowed");
-  p->query_factor = scale * kLog2E;
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  p->query_factor = std::clamp(scale * kLog2E, -kLargest, kLargest);
   if (!o.softcap) return {};
-  if (!std::isfinite(*o.softcap) || *o.softcap <= 0) {
-    return error("softcap: ", *o.softcap, "; it must be a finite number above 0, or absent");
+  const double most = p->compute == DType::f64 ? 0x1p960 : 0x1p96;  // so that no factor overflows or vanishes
+  if (!(*o.softcap >= 1 / most && *o.softcap <= most)) {
+    return error("softcap: ", *o.softcap, "; it must lie between ", 1 / most, " and ", most, ", or be absent");
   }
   p->query_factor = scale / *o.softcap;
   p->cap_factor = *o.softcap * kLog2E;
@@ -191,7 +206,6 @@ Status check_factors(const AttentionOptions& o, Problem* p) {
 
 Status check_broadcast(std::string_view name, const TensorView& view, const Problem& p, View4* result) {
   ATTN_RETURN_IF_ERROR(check_memory(name, view));
-  if (view.rank > 4) return error(name, ": ", view.rank, " dimensions; at most [B, Hq, N, M]");
   *result = aligned_right<const std::byte>(view, 4);
   const std::array<std::int64_t, 4> full{p.batch, p.query_heads, p.longest_queries, p.longest_keys};
   for (int d = 0; d < 4; ++d) {
@@ -250,7 +264,7 @@ Status check_masks(const AttentionOptions& o, Problem* p) {
 
 Status check_problem(const Inputs& inputs, const AttentionOptions& options, Problem* problem) {
   Problem& p = *problem;
-  p.executor = options.executor;
+  p.executor = options.executor ? options.executor : &default_executor();
   ATTN_RETURN_IF_ERROR(check_input("q", inputs.q, &p.q));
   ATTN_RETURN_IF_ERROR(check_input("k", inputs.k, &p.k));
   if (inputs.v) ATTN_RETURN_IF_ERROR(check_input("v", *inputs.v, &p.v));
@@ -269,6 +283,7 @@ Status check_problem(const Inputs& inputs, const AttentionOptions& options, Prob
   }
   p.key_offset = options.key_offset;
   ATTN_RETURN_IF_ERROR(check_ragged(options, problem));
+  ATTN_RETURN_IF_ERROR(check_counts(p));
   ATTN_RETURN_IF_ERROR(check_alignment(options, problem));
   ATTN_RETURN_IF_ERROR(check_window(options, problem));
   ATTN_RETURN_IF_ERROR(check_factors(options, problem));

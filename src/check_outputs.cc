@@ -19,7 +19,7 @@ Status check_output(std::string_view name, const OutputView& view, const OutputS
                  "; f64 goes with f64 only");
   }
   if (!is_float(view.dtype)) return error(name, ": dtype bool; f32, f16 or bf16 is needed");
-  const bool has_columns = shape[3] != 0;
+  const bool has_columns = shape[3] != kNoColumns;
   const int rank = has_columns ? 4 : 3;
   if (view.rank < 1 || view.rank > rank) {
     return error(name, ": ", view.rank, " dimensions; 1 to ", rank, " are possible");
@@ -65,7 +65,7 @@ Status check_results(const OutputView& out, const std::optional<OutputView>& lse
   ATTN_RETURN_IF_ERROR(check_output("out", out, shape_of_results(p, p.value_dim), p.compute, &to->out));
   ATTN_RETURN_IF_ERROR(check_memory_of("out", to->out, p));
   if (!lse) return {};
-  ATTN_RETURN_IF_ERROR(check_output("lse", *lse, shape_of_results(p, 0), p.compute, &to->lse));
+  ATTN_RETURN_IF_ERROR(check_output("lse", *lse, shape_of_results(p, kNoColumns), p.compute, &to->lse));
   ATTN_RETURN_IF_ERROR(check_memory_of("lse", to->lse, p));
   return check_disjoint("lse", to->lse, "out", readable(to->out));
 }
@@ -82,7 +82,7 @@ Status check_state(std::string_view name, const State& state, Destination* parts
   const OutputView4 out = aligned_right<std::byte>(state.out, 4);
   if (out.shape[3] < 1) return error(name, ".out: head dim 0; Dv is at least 1");
   ATTN_RETURN_IF_ERROR(check_output(named(".out"), state.out, out.shape, state.out.dtype, &parts->out));
-  const OutputShape rows{out.shape[0], out.shape[1], out.shape[2], 0};
+  const OutputShape rows{out.shape[0], out.shape[1], out.shape[2], kNoColumns};
   for (const auto& [part, view, target] :
        {std::tuple{".max", &state.max, &parts->max}, {".sum", &state.sum, &parts->sum}}) {
     if (view->dtype != state.out.dtype) {

@@ -5,13 +5,14 @@
 #include <string_view>
 
 #include "attn/attention.h"
+#include "src/destination.h"
 #include "src/problem.h"
-#include "src/run/store_rows.h"
 
 namespace attn {
 
-/// [B, heads, rows, columns]; columns 0: a number a row, as lse, whose view has three dimensions.
+/// [B, heads, rows, columns]; kNoColumns: a number a row, as lse, whose view has three dimensions.
 using OutputShape = std::array<std::int64_t, 4>;
+inline constexpr std::int64_t kNoColumns = -1;
 
 /// Checks shape and memory of an output whose compute type is `compute` (f64 goes with f64 only).
 Status check_output(std::string_view name, const OutputView& view, const OutputShape& shape, DType compute,

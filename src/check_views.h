@@ -21,8 +21,9 @@ std::span<const std::int64_t> shape_of(const BasicTensorView<Pointer>& view) {
 /// Sizes and offsets must fit 64 bits, and the pointer must be there where elements are.
 template <class Pointer>
 Status check_memory(std::string_view name, const BasicTensorView<Pointer>& view) {
-  if (view.rank < 0 || view.rank > kMaxRank)
-    return error(name, ": ", view.rank, " dimensions; 0 to 4 are possible");
+  if (view.rank < 0 || view.rank > kMaxRank) {
+    return error(name, ": ", view.rank, " dimensions; 0 to 4 are possible, and as many strides as sizes");
+  }
   std::int64_t lowest = 0, highest = 0;
   std::int64_t elements = 1;
   for (int d = 0; d < view.rank; ++d) {
@@ -34,7 +35,7 @@ Status check_memory(std::string_view name, const BasicTensorView<Pointer>& view)
     overflow |= __builtin_mul_overflow(std::max<std::int64_t>(view.shape[d] - 1, 0), view.strides[d], &reach);
     overflow |= reach < 0 ? __builtin_add_overflow(lowest, reach, &lowest)
                           : __builtin_add_overflow(highest, reach, &highest);
-    if (overflow || highest > kMostPositions / 8 || lowest < -kMostPositions / 8 || elements > kMostPositions) {
+    if (overflow || highest > kMostPositions / 8 || lowest < -kMostPositions / 8 || elements > kMostPositions / 4) {
       return error(name, ": shape ", list_of(shape_of(view)),
                    " reaches beyond 64-bit addresses; sizes × strides must fit");
     }

@@ -78,10 +78,9 @@ inline std::uint16_t canonical_half(std::uint16_t bits) { return bits == 0x8000 
 /// Rounds to the dtype; zeros are stored as +0 and NaN as the one quiet NaN.
 template <class T>
 void store_element(std::byte* to, DType dtype, T value) {
-  value = canonical(value);
   switch (dtype) {
-    case DType::f32: write_as(to, static_cast<float>(value)); break;
-    case DType::f64: write_as(to, static_cast<double>(value)); break;
+    case DType::f32: write_as(to, canonical(static_cast<float>(value))); break;
+    case DType::f64: write_as(to, canonical(static_cast<double>(value))); break;
     case DType::f16: write_as(to, canonical_half(narrow_f16(static_cast<float>(value)))); break;
     case DType::bf16: write_as(to, canonical_half(narrow_bf16(static_cast<float>(value)))); break;
     case DType::boolean: break;

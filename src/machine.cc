@@ -86,9 +86,12 @@ Status measure_fma(Executor& executor, DType compute, double* gflops) {
 Status measure_machine(int threads, DType compute, Machine* machine) {
   if (threads < 0) return error("threads: ", threads, "; 0 (one a processor) or more are possible");
   const auto pool = make_thread_pool(threads);
-  machine->threads = pool->threads();
-  ATTN_RETURN_IF_ERROR(measure_fma(*pool, compute, &machine->fma_gflops));
-  return measure_read(*kernels_for(current_isa()), *pool, &machine->read_gbps);
+  Machine measured;
+  measured.threads = pool->threads();
+  ATTN_RETURN_IF_ERROR(measure_fma(*pool, compute, &measured.fma_gflops));
+  ATTN_RETURN_IF_ERROR(measure_read(*kernels_for(current_isa()), *pool, &measured.read_gbps));
+  *machine = measured;
+  return {};
 }
 
 }  // namespace attn

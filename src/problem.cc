@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attn/numerics.h"
+
 namespace attn {
 
 std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
@@ -19,7 +21,7 @@ Sequence Problem::sequence(std::int64_t index) const {
     s.key_row = key_starts[index];
     s.keys = key_starts[index + 1] - key_starts[index];
   } else {
-    s.tensor_batch_q = s.tensor_batch_k = index;
+    s.tensor_batch = index;
     s.queries = query_lengths.empty() ? q.shape[2] : query_lengths[index];
     s.keys = key_lengths.empty() ? k.shape[2] : key_lengths[index];
   }
@@ -32,6 +34,10 @@ Sequence Problem::sequence(std::int64_t index) const {
       break;
   }
   return s;
+}
+
+BlockKeys keys_in_block(const Problem& problem, const Sequence& sequence, std::int64_t block) {
+  return {std::max(block, problem.key_offset), std::min(block + kBlockKeys, problem.key_offset + sequence.keys)};
 }
 
 RowKeys row_keys(const Problem& problem, const Sequence& sequence, std::int64_t row) {

@@ -37,8 +37,7 @@ using OutputView4 = BasicView4<std::byte>;
 /// `tensor_batch`.
 struct Sequence {
   std::int64_t index = 0;  // in the batch: masks, and batch entries of padded tensors
-  std::int64_t tensor_batch_q = 0;
-  std::int64_t tensor_batch_k = 0;
+  std::int64_t tensor_batch = 0;
   std::int64_t query_row = 0;
   std::int64_t queries = 0;
   std::int64_t key_row = 0;
@@ -84,17 +83,25 @@ struct Problem {
   std::int64_t position_offset = 0;
   std::span<const std::int64_t> position_offsets, query_lengths, key_lengths, query_starts, key_starts;
 
-  Executor* executor = nullptr;
+  Executor* executor = nullptr;  // never null once checked
 
   static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
   bool packed() const { return !query_starts.empty(); }
+  /// Sequences have lengths of their own.
+  bool ragged() const { return packed() || !query_lengths.empty() || !key_lengths.empty(); }
   bool dense_mask() const { return mask.present() || bias.present(); }
   Sequence sequence(std::int64_t index) const;
 };
 
 /// The keys that row i of a sequence may see.
 RowKeys row_keys(const Problem& problem, const Sequence& sequence, std::int64_t row);
+
+/// The positions of a sequence's keys that lie in the block [block, block + kBlockKeys): [from, to).
+struct BlockKeys {
+  std::int64_t from, to;
+};
+BlockKeys keys_in_block(const Problem& problem, const Sequence& sequence, std::int64_t block);
 
 /// 64-bit sums that stop at the ends of the range instead of overflowing.
 std::int64_t saturating_add(std::int64_t a, std::int64_t b);

@@ -8,6 +8,7 @@
 #include "src/check_outputs.h"
 #include "src/check_views.h"
 #include "src/elements.h"
+#include "src/run/store_rows.h"
 
 namespace attn {
 namespace {
@@ -66,6 +67,10 @@ Status check_sinks(const std::optional<TensorView>& sinks, const OutputView4& ou
   if (sinks->rank != 1 || sinks->shape[0] != out.shape[1] || !is_float(sinks->dtype)) {
     return error("sinks: shape ", list_of(shape_of(*sinks)), " of ", name_of(sinks->dtype), ", but there are ",
                  out.shape[1], " query heads; give one float a head");
+  }
+  if ((sinks->dtype == DType::f64) != (out.dtype == DType::f64)) {
+    return error("sinks: dtype ", name_of(sinks->dtype), ", but the state has ", name_of(out.dtype),
+                 "; f64 goes with f64 only");
   }
   *result = aligned_right<const std::byte>(*sinks, 2);
   return {};
@@ -151,7 +156,7 @@ Status finish_state(const State& state, const OutputView& out, const std::option
   View4 sink_logits;
   ATTN_RETURN_IF_ERROR(check_state("state", state, &from));
   ATTN_RETURN_IF_ERROR(check_output("out", out, from.out.shape, from.out.dtype, &to.out));
-  const OutputShape rows{from.out.shape[0], from.out.shape[1], from.out.shape[2], 0};
+  const OutputShape rows{from.out.shape[0], from.out.shape[1], from.out.shape[2], kNoColumns};
   if (lse) ATTN_RETURN_IF_ERROR(check_output("lse", *lse, rows, from.out.dtype, &to.lse));
   for (const OutputView4* part : {&from.out, &from.max, &from.sum}) {
     ATTN_RETURN_IF_ERROR(check_disjoint("out", to.out, "state", readable(*part)));
@@ -159,6 +164,8 @@ Status finish_state(const State& state, const OutputView& out, const std::option
   }
   if (lse) ATTN_RETURN_IF_ERROR(check_disjoint("lse", to.lse, "out", readable(to.out)));
   ATTN_RETURN_IF_ERROR(check_sinks(sinks, from.out, &sink_logits));
+  ATTN_RETURN_IF_ERROR(check_disjoint("out", to.out, "sinks", sink_logits));
+  if (lse) ATTN_RETURN_IF_ERROR(check_disjoint("lse", to.lse, "sinks", sink_logits));
   from.out.dtype == DType::f64 ? finish_all<double>(from, sink_logits, to)
                                : finish_all<float>(from, sink_logits, to);
   return {};
@@ -173,7 +180,7 @@ Status merge(std::span<const TensorView> outs, std::span<const TensorView> lses,
   const OutputShape shape = aligned_right<std::byte>(out, 4).shape;
   ATTN_RETURN_IF_ERROR(check_output("out", out, shape, out.dtype == DType::f64 ? DType::f64 : DType::f32, &to.out));
   if (lse) {
-    const OutputShape rows{shape[0], shape[1], shape[2], 0};
+    const OutputShape rows{shape[0], shape[1], shape[2], kNoColumns};
     ATTN_RETURN_IF_ERROR(
         check_output("lse", *lse, rows, lse->dtype == DType::f64 ? DType::f64 : DType::f32, &to.lse));
     ATTN_RETURN_IF_ERROR(check_disjoint("lse", to.lse, "out", readable(to.out)));

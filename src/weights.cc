@@ -7,6 +7,7 @@
 
 #include "attn/attention.h"
 #include "src/arithmetic/float_environment.h"
+#include "src/arithmetic/integers.h"
 #include "src/check.h"
 #include "src/check_outputs.h"
 #include "src/elements.h"
@@ -100,7 +101,7 @@ struct WeightsRun {
   std::int64_t tasks() const {
     return problem.batch * static_cast<std::int64_t>(heads.size()) * static_cast<std::int64_t>(rows.size());
   }
-  std::int64_t padded_keys() const { return (problem.longest_keys + kUnitKeys - 1) / kUnitKeys * kUnitKeys; }
+  std::int64_t padded_keys() const { return round_up(problem.longest_keys, kUnitKeys); }
 
   void carve(Carver* carver) {
     scores = carver->take<T>(padded_keys(), workers);
@@ -147,7 +148,7 @@ void weigh_row(void* context, std::int64_t index, int worker) {
 template <class T>
 Status run_weights(const Problem& problem, const std::vector<std::int64_t>& rows,
                    const std::vector<std::int64_t>& heads, const OutputView4& weights) {
-  Executor& executor = problem.executor ? *problem.executor : default_executor();
+  Executor& executor = *problem.executor;
   const Kernels* kernels = kernels_for(current_isa());
   WeightsRun<T> run{problem, kernels ? &kernels->of<T>() : nullptr, rows, heads, weights, executor.threads()};
   if (run.tasks() == 0) return {};
@@ -178,7 +179,6 @@ Status weights(const TensorView& q, const TensorView& k, const OutputView& weigh
   OutputView4 to;
   const OutputShape shape{problem.batch, count(heads, problem.query_heads), count(rows, problem.longest_queries),
                           problem.longest_keys};
-  if (problem.longest_keys == 0) return {};  // nothing to write
   ATTN_RETURN_IF_ERROR(check_output("weights", weights, shape, problem.compute, &to));
   ATTN_RETURN_IF_ERROR(check_memory_of("weights", to, problem));
   const auto all_rows = chosen(rows, problem.longest_queries), all_heads = chosen(heads, problem.query_heads);

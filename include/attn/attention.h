@@ -20,21 +20,21 @@ namespace attn {
 
 /// What a call is going to do.
 struct Plan {
-  std::string path;    ///< "prefill", "specification", …: the code that runs
+  std::string path;    ///< "tiles" or "specification": the code that runs
   std::string reason;  ///< why that one, in a sentence
   Isa isa = Isa::scalar;
   DType compute = DType::f32;        ///< the arithmetic: f32 or f64
   int threads = 1;                   ///< threads that may take part
-  std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile (× keys)
+  std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile
   std::int64_t query_tile_rows = 0;  ///< rows of a query tile, at most
   std::int64_t key_block = 0;        ///< keys of a block
   std::int64_t tiles_full = 0;       ///< query tile × key block pairs that need no mask (an estimate, as the
                                      ///< two below, above 65,536 tiles a head)
   std::int64_t tiles_partial = 0;    ///< pairs that look at masks
   std::int64_t tiles_skipped = 0;    ///< pairs in which no row sees a key; never computed
-  std::int64_t scratch_bytes = 0;    ///< memory beyond the tensors, at most
+  std::int64_t scratch_bytes = 0;    ///< memory beyond the tensors, at most (before rounding up to pages)
   double flops = 0;                  ///< 2·(Dk + Dv) for each pair of a query and a key that intervals let it see
-  double bytes = 0;                  ///< read and written once: q, k, v, masks, out, lse
+  double bytes = 0;                  ///< each tensor once: q, k, v, masks, and out in q's dtype
   double table_bytes = 0;            ///< the N × M table of all heads that is never stored
 };
 

@@ -25,14 +25,15 @@ class Executor {
 /// The calling thread alone; no other is ever woken.
 Executor& inline_executor();
 
-/// A pool of `threads` threads, the caller included; 0 means one a processor that this process may use.
+/// A pool of `threads` threads, the caller included; 0 or less means one a
+/// processor that this process may use, and more than 1,024 means 1,024.
 /// A thread that is late to wake up is not waited for: the others do its share. Calls from several threads
 /// are safe; one that finds the pool busy runs its tasks on its own thread. Safe across fork: a child runs
 /// on its own thread alone.
 std::unique_ptr<Executor> make_thread_pool(int threads = 0);
 
 /// The pool that calls without an executor use: made at first use, one thread a processor, or as many as
-/// the environment variable ATTN_THREADS says.
+/// the environment variable ATTN_THREADS says (ignored where it is no number above 0).
 Executor& default_executor();
 
 }  // namespace attn

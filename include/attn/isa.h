@@ -25,7 +25,7 @@ const char* name_of(Isa isa);
 std::vector<Isa> available_isas();
 
 /// What runs now: the best available one, unless forced by force_isa or by the environment variable
-/// ATTN_ISA.
+/// ATTN_ISA (ignored where it names none of available_isas()).
 Isa current_isa();
 
 /// From now on run `isa`, in all threads. An error where it is not available. For tests and measurements:

@@ -15,7 +15,7 @@ struct Machine {
 };
 
 /// Measures with the current SIMD target, in about half a second and 256 MiB of memory. `threads` 0: one a
-/// processor. `compute` f32 or f64. An error where the memory or a SIMD target is missing.
+/// processor. `compute` f32 or f64 (16-bit types are computed in f32). An error where the memory or a SIMD target is missing.
 Status measure_machine(int threads, DType compute, Machine* machine);
 
 /// The multiply-adds alone, on the executor's threads, in about 20 ms. Shared machines drift: measure next to each

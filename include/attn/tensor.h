@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cassert>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -25,12 +24,12 @@ struct BasicTensorView {
 
   BasicTensorView() = default;
 
-  /// Row-major, without gaps: the last dimension has stride 1.
+  /// Row-major, without gaps: the last dimension has stride 1. More than kMaxRank dimensions keep their number in `rank`,
+  /// and calls refuse them.
   BasicTensorView(Pointer data, DType dtype, std::span<const std::int64_t> shape)
       : data(data), dtype(dtype), rank(static_cast<int>(shape.size())) {
-    assert(shape.size() <= kMaxRank);
     std::int64_t stride = 1;
-    for (int d = rank - 1; d >= 0; --d) {
+    for (int d = kept_rank() - 1; d >= 0; --d) {
       this->shape[d] = shape[d];
       strides[d] = stride;
       // Wraps instead of overflowing: sizes this large are refused when the view is used.
@@ -40,12 +39,13 @@ struct BasicTensorView {
   BasicTensorView(Pointer data, DType dtype, std::initializer_list<std::int64_t> shape)
       : BasicTensorView(data, dtype, std::span<const std::int64_t>(shape.begin(), shape.size())) {}
 
-  /// With strides of one's own, in elements, one for each dimension.
+  /// With strides of one's own, in elements, one for each dimension; with another number of them the view has rank −1,
+  /// which calls refuse.
   BasicTensorView(Pointer data, DType dtype, std::span<const std::int64_t> shape,
                   std::span<const std::int64_t> strides)
       : BasicTensorView(data, dtype, shape) {
-    assert(strides.size() == shape.size());
-    for (int d = 0; d < rank; ++d) this->strides[d] = strides[d];
+    if (strides.size() != shape.size()) rank = -1;
+    for (int d = 0; d < kept_rank(); ++d) this->strides[d] = strides[d];
   }
   BasicTensorView(Pointer data, DType dtype, std::initializer_list<std::int64_t> shape,
                   std::initializer_list<std::int64_t> strides)
@@ -54,9 +54,17 @@ struct BasicTensorView {
 
   /// A view for writing can be read, too.
   operator BasicTensorView<const void*>() const {
-    return BasicTensorView<const void*>(data, dtype, std::span(shape.data(), rank),
-                                        std::span(strides.data(), rank));
+    BasicTensorView<const void*> view;
+    view.data = data;
+    view.dtype = dtype;
+    view.rank = rank;
+    view.shape = shape;
+    view.strides = strides;
+    return view;
   }
+
+ private:
+  int kept_rank() const { return rank < kMaxRank ? rank : kMaxRank; }
 };
 
 /// What the library reads.

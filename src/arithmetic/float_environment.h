@@ -1,6 +1,7 @@
 // The default floating-point environment for a scope.
 #pragma once
 
+#include <cfenv>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -38,7 +39,17 @@ class DefaultFloatEnvironment {
   }
   static void write(Word word) { asm volatile("msr fpcr, %0" : : "r"(word)); }
 #else
-#error "attn: the floating-point environment of this architecture is not known"
+  struct Word {
+    std::fenv_t environment;
+    bool operator!=(const Word&) const { return true; }
+  };
+  static inline const Word kDefault{*FE_DFL_ENV};
+  static Word read() {
+    Word word;
+    std::fegetenv(&word.environment);
+    return word;
+  }
+  static void write(const Word& word) { std::fesetenv(&word.environment); }
 #endif
 
   Word saved_;

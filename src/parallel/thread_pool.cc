@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -150,7 +154,8 @@ constexpr int kMostThreads = 1024;
 
 int default_threads() {
   const char* wish = std::getenv("ATTN_THREADS");
-  const int threads = wish ? std::atoi(wish) : 0;
+  int threads = 0;
+  if (wish) std::from_chars(wish, wish + std::strlen(wish), threads);
   return threads > 0 ? threads : 0;
 }
 

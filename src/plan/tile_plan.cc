@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "attn/numerics.h"
+#include "src/arithmetic/integers.h"
 #include "src/kernels/kernels.h"
 
 namespace attn {
 namespace {
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-// 96 rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups.
+// kMostTileRows rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups.
 // Wide heads get fewer rows, so that queries and results stay there, too.
 std::int64_t most_tile_rows(const Problem& p) {
-  constexpr std::int64_t kRows = 96, kElements = 96 * 512;
+  constexpr std::int64_t kElements = kMostTileRows * 512;
   const std::int64_t fit = kElements / std::max<std::int64_t>(1, p.key_dim + p.value_dim) / kRowGroup * kRowGroup;
-  return std::clamp<std::int64_t>(fit, kRowGroup, kRows);
+  return std::clamp<std::int64_t>(fit, kRowGroup, kMostTileRows);
 }
 
 }  // namespace
@@ -125,11 +124,13 @@ void count_tile(const Problem& p, const Sequence& sequence, const TileTask& task
 constexpr std::int64_t kCountedTiles = 1 << 16, kCountedRows = 1 << 22;
 
 void count_tiles(const Problem& p, const TilePlan& tiles, const Sequence& sequence, Plan* plan) {
-  const std::int64_t step = tiles.tiles_per_head / kCountedTiles + 1;
-  for (std::int64_t t = 0; t < tiles.tiles_per_head; t += step) {
-    const TileTask task = task_at(p, tiles, sequence.index * p.kv_heads * tiles.tiles_per_head + t);
-    const std::int64_t weight = std::min(step, tiles.tiles_per_head - t) * p.kv_heads;
-    if (task.rows > 0) count_tile(p, sequence, task, weight, plan);
+  const std::int64_t rows = p.group * sequence.queries;
+  const std::int64_t count = divide_up(rows, tiles.tile_rows);
+  const std::int64_t step = count / kCountedTiles + 1;
+  for (std::int64_t t = 0; t < count; t += step) {
+    const std::int64_t first = t * tiles.tile_rows;
+    const TileTask task{sequence.index, 0, first, std::min(tiles.tile_rows, rows - first)};
+    count_tile(p, sequence, task, std::min(step, count - t) * p.kv_heads, plan);
   }
 }
 
@@ -155,12 +156,19 @@ double bytes_of(const View4& view) {
 
 void count_work(const Problem& p, const TilePlan& tiles, Plan* plan) {
   const double heads = static_cast<double>(p.query_heads);
-  for (std::int64_t s = 0; s < p.batch && tiles.tasks > 0; ++s) {
+  // Without lengths of their own all sequences are like the first.
+  const std::int64_t alike = p.ragged() ? 1 : p.batch;
+  for (std::int64_t s = 0; s < p.batch && tiles.tasks > 0; s += alike) {
     const Sequence sequence = p.sequence(s);
-    count_tiles(p, tiles, sequence, plan);
-    plan->flops += 2.0 * static_cast<double>(p.key_dim + p.value_dim) * heads * pairs_seen(p, sequence);
-    plan->table_bytes += heads * static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys) *
-                         static_cast<double>(size_of(p.compute));
+    Plan one;
+    count_tiles(p, tiles, sequence, &one);
+    plan->tiles_full += alike * one.tiles_full;
+    plan->tiles_partial += alike * one.tiles_partial;
+    plan->tiles_skipped += alike * one.tiles_skipped;
+    const double pairs = static_cast<double>(alike) * heads * pairs_seen(p, sequence);
+    plan->flops += 2.0 * (static_cast<double>(p.key_dim) + static_cast<double>(p.value_dim)) * pairs;
+    plan->table_bytes += static_cast<double>(alike) * heads * static_cast<double>(sequence.queries) *
+                         static_cast<double>(sequence.keys) * static_cast<double>(size_of(p.compute));
   }
   const double rows = static_cast<double>(p.q.shape[0]) * heads * static_cast<double>(p.q.shape[2]);
   const double out = rows * static_cast<double>(p.value_dim) * static_cast<double>(size_of(p.q.dtype));

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "attn/numerics.h"
+#include "src/arithmetic/integers.h"
 
 namespace attn {
 namespace {
@@ -13,20 +14,6 @@ enum BlockState : std::uint8_t { kUnpacked, kPacking, kReady };
 constexpr std::uint64_t kUserBits = 16;
 constexpr std::uint64_t kUsers = (std::uint64_t{1} << kUserBits) - 1;
 constexpr std::uint64_t kResetting = kUsers;  // the slot is being handed to another head
-
-std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-// The keys of a sequence that lie in a block.
-struct BlockKeys {
-  std::int64_t first_row, count;  // rows of the sequence
-  std::int32_t first_column;      // where they lie in the block
-};
-
-BlockKeys keys_in(const Problem& p, const Sequence& sequence, std::int64_t block) {
-  const std::int64_t from = std::max(block, p.key_offset);
-  const std::int64_t to = std::min(block + kBlockKeys, p.key_offset + sequence.keys);
-  return {from - p.key_offset, to - from, static_cast<std::int32_t>(from - block)};
-}
 
 SourceRows rows_of(const View4& view, std::int64_t batch, std::int64_t head, std::int64_t row) {
   return {view.at(batch, head, row), view.dtype, view.strides[2], view.strides[3]};
@@ -124,22 +111,25 @@ void PackedBlocks<T>::release(const Hold& hold) {
 template <class T>
 void PackedBlocks<T>::pack(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys,
                            T* values) const {
-  const BlockKeys here = keys_in(problem_, sequence, block);
-  const std::int64_t row = sequence.key_row + here.first_row;
-  kernels_.pack_keys(rows_of(problem_.k, sequence.tensor_batch_k, hold.kv_head, row), here.count, here.first_column,
-                     problem_.key_dim, keys);
+  const BlockKeys here = keys_in_block(problem_, sequence, block);
+  const std::int64_t row = sequence.key_row + here.from - problem_.key_offset;
+  const auto first_column = static_cast<std::int32_t>(here.from - block);
+  kernels_.pack_keys(rows_of(problem_.k, sequence.tensor_batch, hold.kv_head, row), here.to - here.from,
+                     first_column, problem_.key_dim, keys);
   if (!values) return;
-  kernels_.pack_values(rows_of(problem_.v, sequence.tensor_batch_k, hold.kv_head, row), here.count,
+  kernels_.pack_values(rows_of(problem_.v, sequence.tensor_batch, hold.kv_head, row), here.to - here.from,
                        problem_.value_dim, block_keys_ * kUnitKeys, values);
 }
 
 template <class T>
 KeyBlock<T> PackedBlocks<T>::view(const Hold& hold, const Sequence& sequence, std::int64_t block, const T* keys,
                                   const T* values) const {
-  const BlockKeys here = keys_in(problem_, sequence, block);
-  if (!values_in_place_) return {keys, values, kUnitKeys, block_keys_ * kUnitKeys, here.first_column};
-  const auto* row = problem_.v.at(sequence.tensor_batch_k, hold.kv_head, sequence.key_row + here.first_row);
-  return {keys, reinterpret_cast<const T*>(row), problem_.v.strides[2], kUnitKeys, here.first_column};
+  const BlockKeys here = keys_in_block(problem_, sequence, block);
+  const auto first_column = static_cast<std::int32_t>(here.from - block);
+  if (!values_in_place_) return {keys, values, kUnitKeys, block_keys_ * kUnitKeys, first_column};
+  const auto* row =
+      problem_.v.at(sequence.tensor_batch, hold.kv_head, sequence.key_row + here.from - problem_.key_offset);
+  return {keys, reinterpret_cast<const T*>(row), problem_.v.strides[2], kUnitKeys, first_column};
 }
 
 template <class T>

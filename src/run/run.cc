@@ -15,10 +15,8 @@
 namespace attn {
 namespace {
 
-Executor& executor_of(const Problem& p) { return p.executor ? *p.executor : default_executor(); }
-
 RowPlace place_of(const Sequence& sequence, std::int64_t head, std::int64_t query) {
-  return {sequence.tensor_batch_q, head, sequence.query_row + query};
+  return {sequence.tensor_batch, head, sequence.query_row + query};
 }
 
 // Everything that the tasks of one call share.
@@ -70,7 +68,7 @@ void run_tile(void* context, std::int64_t index, int worker) {
 
 template <class T>
 Status run_tiles(const Problem& problem, const Destination& destination, const KernelSet<T>& kernels) {
-  Executor& executor = executor_of(problem);
+  Executor& executor = *problem.executor;
   TiledRun<T> run(problem, destination, kernels, executor.threads());
   if (run.tiles.tasks == 0) return {};
   Carver measure;
@@ -119,7 +117,7 @@ template <class T>
 Status run_specification(const Problem& problem, const Destination& destination) {
   SpecificationRun run{problem, destination};
   const std::int64_t rows = problem.batch * problem.query_heads * problem.longest_queries;
-  if (rows > 0) executor_of(problem).run(rows, run_specification_row<T>, &run);
+  if (rows > 0) problem.executor->run(rows, run_specification_row<T>, &run);
   if (run.out_of_memory)
     return error("memory: rows of ", problem.key_dim, " and ", problem.value_dim, " numbers could not be had");
   return {};
@@ -150,7 +148,7 @@ Status run_in(const Problem& problem, const Destination& destination) {
 template <class T>
 std::int64_t tiled_scratch_bytes(const Problem& problem, const KernelSet<T>& kernels) {
   const Destination nowhere;
-  TiledRun<T> run(problem, nowhere, kernels, executor_of(problem).threads());
+  TiledRun<T> run(problem, nowhere, kernels, problem.executor->threads());
   Carver measure;
   if (run.tiles.tasks > 0) run.carve(kernels, &measure);
   return measure.used();
@@ -164,9 +162,12 @@ Status run(const Problem& problem, const Destination& destination) {
 
 std::int64_t scratch_bytes_of(const Problem& problem) {
   const Kernels* kernels = kernels_for(current_isa());
-  if (!kernels)
-    return executor_of(problem).threads() * problem.value_dim * 2 *
-           static_cast<std::int64_t>(size_of(problem.compute));
+  if (!kernels) {
+    Carver rows;  // query, state, segment's state and block's sum of a row
+    rows.take<double>(problem.key_dim, problem.executor->threads());
+    rows.take<double>(problem.value_dim, 3, problem.executor->threads());
+    return rows.used();
+  }
   return problem.compute == DType::f64 ? tiled_scratch_bytes(problem, kernels->f64)
                                        : tiled_scratch_bytes(problem, kernels->f32);
 }

@@ -1,22 +1,9 @@
 // A finished row's way to the caller's memory.
 #pragma once
 
-#include "src/problem.h"
+#include "src/destination.h"
 
 namespace attn {
-
-/// Where results go. With `max` and `sum` they are states, as they are; otherwise out is divided and lse is
-/// optional.
-struct Destination {
-  OutputView4 out, lse, max, sum;
-
-  bool wants_state() const { return max.present(); }
-};
-
-/// Which row of the outputs.
-struct RowPlace {
-  std::int64_t batch, head, row;
-};
 
 /// Stores one row's state; `out` is used up. Sink logits join here, last.
 template <class T>

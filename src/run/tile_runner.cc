@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/arithmetic/integers.h"
 #include "src/elements.h"
 #include "src/run/bias_rows.h"
 #include "src/state.h"
@@ -24,7 +25,7 @@ TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const 
     : problem_(problem),
       kernels_(kernels),
       blocks_(blocks),
-      padded_value_dim_((problem.value_dim + kUnitKeys - 1) / kUnitKeys * kUnitKeys),
+      padded_value_dim_(round_up(problem.value_dim, kUnitKeys)),
       buffer_(blocks->carve_buffer(carver)),
       queries_(carver->take<T>(problem.key_dim, most_rows)),
       scores_(carver->take<T>(kBlockKeys, most_rows)),
@@ -63,7 +64,7 @@ void TileRunner<T>::pack_queries() {
     SourceRows rows[kRowGroup];
     for (int r = 0; r < count; ++r) {
       const std::int64_t row = sequence_.query_row + position_of(first + r);
-      rows[r] = {q.at(sequence_.tensor_batch_q, head_of(first + r), row), q.dtype, 0, q.strides[3]};
+      rows[r] = {q.at(sequence_.tensor_batch, head_of(first + r), row), q.dtype, 0, q.strides[3]};
     }
     kernels_.pack_queries(rows, count, problem_.key_dim, problem_.query_factor,
                           queries_ + first * problem_.key_dim);
@@ -89,8 +90,7 @@ void TileRunner<T>::reset(const TileState<T>& state) const {
 // The rows' intervals, cut to the block; false where they hide nothing.
 template <class T>
 bool TileRunner<T>::prepare_columns(std::int64_t block) {
-  const std::int64_t from = std::max(block, problem_.key_offset);
-  const std::int64_t to = std::min(block + kBlockKeys, problem_.key_offset + sequence_.keys);
+  const auto [from, to] = keys_in_block(problem_, sequence_, block);
   if (keys_.sees_all(from, to)) {
     const RowColumns all{0, 0, static_cast<std::int32_t>(from - block), static_cast<std::int32_t>(to - block)};
     std::fill_n(columns_, task_.rows, all);
@@ -113,8 +113,8 @@ bool TileRunner<T>::prepare_columns(std::int64_t block) {
 
 template <class T>
 void TileRunner<T>::prepare_bias(std::int64_t block) {
-  const std::int64_t from = std::max({block, problem_.key_offset, keys_.lowest()});
-  const std::int64_t to = std::min({block + kBlockKeys, problem_.key_offset + sequence_.keys, keys_.highest()});
+  const BlockKeys here = keys_in_block(problem_, sequence_, block);
+  const std::int64_t from = std::max(here.from, keys_.lowest()), to = std::min(here.to, keys_.highest());
   for (std::int64_t r = 0; r < task_.rows; ++r) {
     fill_bias_row(problem_, {sequence_.index, head_of(r), position_of(r), from - problem_.key_offset}, to - from,
                   bias_ + r * kBlockKeys + (from - block));

@@ -24,7 +24,7 @@ struct Row {
   Row(const Problem& p, const Sequence& s, std::int64_t head, std::int64_t index)
       : problem(p), sequence(s), head(head), index(index), keys(row_keys(p, s, index)), query(p.key_dim) {
     for (std::int64_t d = 0; d < p.key_dim; ++d) {
-      const auto* element = p.q.at(s.tensor_batch_q, head, s.query_row + index, d);
+      const auto* element = p.q.at(s.tensor_batch, head, s.query_row + index, d);
       query[d] = static_cast<T>(load_element<double>(element, p.q.dtype) * p.query_factor);
     }
     if (p.alibi.present())
@@ -34,7 +34,7 @@ struct Row {
   std::int64_t local(std::int64_t key) const { return key - problem.key_offset; }
 
   const std::byte* element(const View4& view, std::int64_t key, std::int64_t column) const {
-    return view.at(sequence.tensor_batch_k, head / problem.group, sequence.key_row + local(key), column);
+    return view.at(sequence.tensor_batch, head / problem.group, sequence.key_row + local(key), column);
   }
 
   T bias(std::int64_t key) const {
