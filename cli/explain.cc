@@ -55,7 +55,7 @@ std::string format_of(const ExplainFlags& flags) {
   if (flags.as_json && !flags.format.empty() && flags.format != "json") {
     throw Failure{2, "--json: --format " + flags.format + " is given as well; leave one out"};
   }
-  const std::string format = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
+  std::string format = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
   for (const char* known : {"text", "markdown", "latex", "json"}) {
     if (format == known) return format;
   }

@@ -64,7 +64,8 @@ struct Roundings {
 Roundings roundings_of(std::int64_t key_dim, std::int64_t keys, DType compute) {
   const double blocks = std::ceil(static_cast<double>(keys) / kBlockKeys);
   const double segments = std::ceil(static_cast<double>(keys) / kSegmentKeys);
-  const double folds = std::min(blocks, static_cast<double>(kSegmentKeys / kBlockKeys)) + segments;
+  constexpr std::int64_t kSegmentBlocks = kSegmentKeys / kBlockKeys;
+  const double folds = std::min(blocks, static_cast<double>(kSegmentBlocks)) + segments;
   const double times = compute == DType::f64 ? 2 : 1;
   const double chain = static_cast<double>(compute == DType::f64 ? keys : std::min(keys, kBlockKeys));
   return {times * (static_cast<double>(key_dim) + kAroundTheProduct), times * kAroundTheProduct,

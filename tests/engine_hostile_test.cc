@@ -53,6 +53,13 @@ AttentionOptions inline_options() {
   return options;
 }
 
+// A sanitizer's operator new ends the program where another throws what the library catches.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kNewThrows = false;
+#else
+constexpr bool kNewThrows = true;
+#endif
+
 void expect_outcome(const std::string& allowed, const std::function<Status()>& call) {
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
@@ -62,7 +69,7 @@ void expect_outcome(const std::string& allowed, const std::function<Status()>& c
 }
 
 TEST(Hostile, HeadDimsBeyondMemoryAreRefused) {
-  expect_outcome("refused", [] {
+  expect_outcome(kNewThrows ? "refused" : "refused crashes", [] {
     float out = 0;
     return forward(repeated(1, 1, kHuge), repeated(1, 1, kHuge), repeated(1, 1, 1), {&out, DType::f32, {1, 1}},
                    inline_options());
