@@ -16,17 +16,19 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The shortest of a few runs: whatever else the machine does can only lengthen one.
+// The median of a few runs: what the machine sustains now, which is what a call next to it can have. (The best of them
+// is a moment's luck on a shared machine: up to 10 % more.)
 template <class Context>
-double best_seconds(Executor& executor, void (*task)(void*, std::int64_t, int), Context* context) {
-  constexpr int kRuns = 5;
-  double best = 1e30;
-  for (int run = 0; run < kRuns; ++run) {
+double median_seconds(Executor& executor, void (*task)(void*, std::int64_t, int), Context* context) {
+  constexpr int kRuns = 9;
+  double seconds[kRuns];
+  for (double& run : seconds) {
     const double start = seconds_now();
     executor.run(executor.threads(), task, context);
-    best = std::min(best, seconds_now() - start);
+    run = seconds_now() - start;
   }
-  return best;
+  std::nth_element(seconds, seconds + kRuns / 2, seconds + kRuns);
+  return seconds[kRuns / 2];
 }
 
 // One task a thread, each the same work.
@@ -47,7 +49,7 @@ void multiply_add(void* context, std::int64_t index, int /*worker*/) {
 template <class T>
 double fma_gflops(const KernelSet<T>& kernels, Executor& executor) {
   MultiplyAdds<T> work{kernels, /*steps=*/1 << 21, std::vector<double>(executor.threads())};
-  const double seconds = best_seconds(executor, multiply_add<T>, &work);
+  const double seconds = median_seconds(executor, multiply_add<T>, &work);
   return std::accumulate(work.flops.begin(), work.flops.end(), 0.0) / seconds / 1e9;
 }
 
@@ -70,7 +72,7 @@ Status measure_read(const Kernels& kernels, Executor& executor, double* gbps) {
   std::fill_n(memory.data(), kBytes, std::byte{0});  // touched, so that reading meets no page faults
   Reads work{kernels.f32, reinterpret_cast<const float*>(memory.data()),
              kBytes / static_cast<std::int64_t>(sizeof(float)) / executor.threads()};
-  *gbps = static_cast<double>(kBytes) / best_seconds(executor, read_part, &work) / 1e9;
+  *gbps = static_cast<double>(kBytes) / median_seconds(executor, read_part, &work) / 1e9;
   return {};
 }
 

@@ -74,7 +74,8 @@ struct State {
 
 /// The state over the keys of k, which start at options.key_offset. Sink logits belong to finish_state and are
 /// refused here. With key_offset ≠ 0, positions need Alignment::offset or top_left: M is not the sequence's
-/// length. States cut at multiples of kSegmentKeys and merged in ascending order give the bits of the whole.
+/// length. States cut at multiples of kSegmentKeys and merged in ascending order give the bits of the whole, if each
+/// but the first is of one segment (states fold left, so a later one must not be a fold already).
 Status forward_state(const TensorView& q, const TensorView& k, const TensorView& v, const State& state,
                      const AttentionOptions& options = {});
 

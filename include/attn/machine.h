@@ -18,7 +18,7 @@ struct Machine {
 /// processor. `compute` f32 or f64 (16-bit types are computed in f32). An error where the memory or a SIMD target is missing.
 Status measure_machine(int threads, DType compute, Machine* machine);
 
-/// The multiply-adds alone, on the executor's threads, in about 20 ms. Shared machines drift: measure next to each
+/// The multiply-adds alone, on the executor's threads, in about 40 ms. Shared machines drift: measure next to each
 /// thing that is compared.
 Status measure_fma(Executor& executor, DType compute, double* gflops);
 

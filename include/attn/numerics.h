@@ -15,7 +15,7 @@ inline constexpr std::int64_t kSumLanes = 64;
 inline constexpr std::int64_t kBlockKeys = 256;
 
 /// Every segment starts from the empty state, and states fold left. Partial results that are cut at
-/// multiples of this position merge to the bits of the whole.
+/// every multiple of this position merge to the bits of the whole.
 inline constexpr std::int64_t kSegmentKeys = 2048;
 
 /// The version of the order above: results are comparable as bytes while it stays the same.

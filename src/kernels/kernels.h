@@ -18,7 +18,7 @@ namespace attn {
 inline constexpr int kRowGroup = 6;
 
 /// Rows of a query tile, at most.
-inline constexpr int kMostTileRows = 96;
+inline constexpr int kMostTileRows = 192;
 
 /// The keys of one block that a row may see by its intervals, counted from the block's start: [first, sink_end) and
 /// [begin, end). Where both are empty all four are 0.

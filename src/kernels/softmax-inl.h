@@ -92,15 +92,20 @@ HWY_INLINE T MaxOfRow(D d, const T* HWY_RESTRICT scores, UnitRange range, T max)
   return hn::GetLane(hn::MaxOfLanes(d, pair));
 }
 
-/// Lane i + lane i + half, down to one.
+/// Lane i + lane i + half, down to one. The last steps go by shuffles: halves of less than 128 bits are slow on x86.
+HWY_INLINE float FoldVector(hn::FixedTag<float, 4> /*d*/, hn::Vec<hn::FixedTag<float, 4>> v) {
+  v = hn::Add(v, hn::Shuffle1032(v));
+  return hn::GetLane(hn::Add(v, hn::Shuffle2301(v)));
+}
+
+HWY_INLINE double FoldVector(hn::FixedTag<double, 2> /*d*/, hn::Vec<hn::FixedTag<double, 2>> v) {
+  return hn::GetLane(hn::Add(v, hn::Shuffle01(v)));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE hn::TFromD<D> FoldVector(D /*d*/, V v) {
-  if constexpr (hn::MaxLanes(D()) == 1) {
-    return hn::GetLane(v);
-  } else {
-    const hn::Half<D> half;
-    return FoldVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  }
+  const hn::Half<D> half;
+  return FoldVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
 }
 
 /// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes.

@@ -9,12 +9,14 @@
 namespace attn {
 namespace {
 
-// kMostTileRows rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups.
-// Wide heads get fewer rows, so that queries and results stay there, too.
+// 96 rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups. Long
+// prompts have tiles to spare: twice the rows read keys and values from L3 half as often. Wide heads get fewer rows, so
+// that queries and results stay in L2, too.
 std::int64_t most_tile_rows(const Problem& p) {
-  constexpr std::int64_t kElements = kMostTileRows * 512;
-  const std::int64_t fit = kElements / std::max<std::int64_t>(1, p.key_dim + p.value_dim) / kRowGroup * kRowGroup;
-  return std::clamp<std::int64_t>(fit, kRowGroup, kMostTileRows);
+  const std::int64_t most = p.group * p.longest_queries >= 2048 ? kMostTileRows : kMostTileRows / 2;
+  const std::int64_t elements = most * 512;
+  const std::int64_t fit = elements / std::max<std::int64_t>(1, p.key_dim + p.value_dim) / kRowGroup * kRowGroup;
+  return std::clamp<std::int64_t>(fit, kRowGroup, most);
 }
 
 }  // namespace
