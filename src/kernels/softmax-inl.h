@@ -118,12 +118,14 @@ HWY_INLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) 
 #pragma GCC unroll 32
   for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
   if (range.begin == 0 && range.end == kBlockKeys) {
+    // One turn a block row: all 16 vectors of the row unrolled spill constants (11 to 13 cycles a vector, not 10).
+#pragma GCC unroll 1
+    for (std::int32_t start = 0; start < kBlockKeys; start += kSumLanes) {
 #pragma GCC unroll 32
-    for (std::int32_t v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 4
-      for (std::int32_t c = v * kLanesHere; c < kBlockKeys; c += kSumLanes) {
-        const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
-        hn::StoreU(weight, d, scores + c);
+      for (std::int32_t v = 0; v < kVectors; ++v) {
+        T* here = scores + start + v * kLanesHere;
+        const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, here), shift));
+        hn::StoreU(weight, d, here);
         sums[v] = hn::Add(sums[v], weight);
       }
     }
