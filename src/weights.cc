@@ -108,11 +108,7 @@ struct WeightsRun {
     if (!kernels) return;
     blocks.emplace(problem, *kernels, /*tiles_per_head=*/tasks(), workers);
     blocks->carve(carver);
-    runners = carver->take<TileRunner<T>>(workers);
-    for (int w = 0; w < workers; ++w) {
-      TileRunner<T> runner(problem, /*most_rows=*/1, *kernels, &*blocks, carver);
-      if (runners) new (&runners[w]) TileRunner<T>(runner);
-    }
+    runners = carve_runners(workers, problem, /*most_rows=*/1, *kernels, &*blocks, carver);
   }
 
   // False where memory runs out.

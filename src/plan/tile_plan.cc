@@ -9,9 +9,9 @@
 namespace attn {
 namespace {
 
-// 96 rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups. Long
-// prompts have tiles to spare: twice the rows read keys and values from L3 half as often. Wide heads get fewer rows, so
-// that queries and results stay in L2, too.
+// 96 rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups.
+// Long prompts have tiles to spare: twice the rows read keys and values from L3 half as often. Wide heads get fewer
+// rows, so that queries and results stay in L2, too.
 std::int64_t most_tile_rows(const Problem& p) {
   const std::int64_t most = p.group * p.longest_queries >= 2048 ? kMostTileRows : kMostTileRows / 2;
   const std::int64_t elements = most * 512;
@@ -27,7 +27,7 @@ TilePlan plan_tiles(const Problem& p) {
   if (rows == 0 || p.kv_heads == 0 || p.batch == 0) return plan;
   // Tiles of nearly equal height: 128 rows are 66 + 62, not 96 + 32.
   plan.tiles_per_head = divide_up(rows, most_tile_rows(p));
-  plan.tile_rows = std::min(rows, divide_up(divide_up(rows, plan.tiles_per_head), kRowGroup) * kRowGroup);
+  plan.tile_rows = std::min(rows, round_up(divide_up(rows, plan.tiles_per_head), kRowGroup));
   plan.tiles_per_head = divide_up(rows, plan.tile_rows);
   plan.tasks = p.batch * p.kv_heads * plan.tiles_per_head;
   return plan;

@@ -28,7 +28,7 @@ PackedBlocks<T>::PackedBlocks(const Problem& problem, const KernelSet<T>& kernel
       kernels_(kernels),
       padded_value_dim_(round_up(problem.value_dim, kUnitKeys)),
       first_block_(problem.key_offset / kBlockKeys),
-      blocks_((problem.key_offset + problem.longest_keys + kBlockKeys - 1) / kBlockKeys - first_block_),
+      blocks_(divide_up(problem.key_offset + problem.longest_keys, kBlockKeys) - first_block_),
       block_keys_(blocks_ > 1 ? kBlockKeys
                               : round_up(problem.key_offset % kBlockKeys + problem.longest_keys, kUnitKeys)),
       slot_count_(tiles_per_head > 1 ? std::min<std::int64_t>(problem.batch * problem.kv_heads, workers + 1) : 0),

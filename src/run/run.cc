@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <new>
 #include <optional>
 
 #include "src/arithmetic/float_environment.h"
@@ -40,11 +39,7 @@ struct TiledRun {
 
   void carve(const KernelSet<T>& kernels, Carver* carver) {
     blocks.carve(carver);
-    runners = carver->take<TileRunner<T>>(workers);
-    for (int w = 0; w < workers; ++w) {
-      TileRunner<T> runner(problem, tiles.tile_rows, kernels, &blocks, carver);
-      if (runners) new (&runners[w]) TileRunner<T>(runner);
-    }
+    runners = carve_runners(workers, problem, tiles.tile_rows, kernels, &blocks, carver);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "src/run/tile_runner.h"
 
 #include <algorithm>
+#include <new>
 
 #include "src/arithmetic/integers.h"
 #include "src/elements.h"
@@ -216,6 +217,21 @@ void TileRunner<T>::visit_scores(const TileTask& task,
   end();
 }
 
+template <class T>
+TileRunner<T>* carve_runners(int workers, const Problem& problem, std::int64_t most_rows,
+                             const KernelSet<T>& kernels, PackedBlocks<T>* blocks, Carver* carver) {
+  auto* runners = carver->template take<TileRunner<T>>(workers);
+  for (int w = 0; w < workers; ++w) {
+    TileRunner<T> runner(problem, most_rows, kernels, blocks, carver);
+    if (runners) new (&runners[w]) TileRunner<T>(runner);
+  }
+  return runners;
+}
+
+template TileRunner<float>* carve_runners(int, const Problem&, std::int64_t, const KernelSet<float>&,
+                                          PackedBlocks<float>*, Carver*);
+template TileRunner<double>* carve_runners(int, const Problem&, std::int64_t, const KernelSet<double>&,
+                                           PackedBlocks<double>*, Carver*);
 template class TileRunner<float>;
 template class TileRunner<double>;
 

@@ -77,4 +77,9 @@ class TileRunner {
   bool saw_partial_block_ = false;
 };
 
+/// Runners for `workers` workers, with their scratch memory; nullptr where the carver only measures.
+template <class T>
+TileRunner<T>* carve_runners(int workers, const Problem& problem, std::int64_t most_rows,
+                             const KernelSet<T>& kernels, PackedBlocks<T>* blocks, Carver* carver);
+
 }  // namespace attn
