@@ -1,7 +1,7 @@
 // One query tile against one key block: scores, one pass over them, online softmax, weighted values.
 //
-// Loop order: a panel of keys stays in L1 while every group of rows passes over it; the scores of the tile wait in
-// L2.
+// A tile goes strip by strip, and each strip through all steps: its scores stay in L1. Within a strip a panel of keys
+// stays in L1 while every group of rows passes over it.
 
 #if defined(ATTN_KERNELS_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTN_KERNELS_BLOCK_INL_H_
@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace attn::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Up to kRowGroup rows of the tile, and the columns that any of them sees.
+/// Up to kRowGroup rows of a strip, and the columns that any of them sees.
 struct RowGroup {
   int first_row, rows;
   std::int32_t lowest, highest;
@@ -33,28 +33,46 @@ struct RowGroup {
 };
 
 template <class T>
-HWY_INLINE RowGroup GroupAt(const BlockTask<T>& task, int first_row) {
-  RowGroup group{first_row, std::min(kRowGroup, task.rows - first_row), static_cast<std::int32_t>(kBlockKeys), 0};
+HWY_INLINE RowGroup GroupAt(const BlockTask<T>& strip, int first_row) {
+  RowGroup group{first_row, std::min(kRowGroup, strip.rows - first_row), static_cast<std::int32_t>(kBlockKeys), 0};
   for (int r = first_row; r < first_row + group.rows; ++r) {
-    if (task.columns[r].empty()) continue;
-    group.lowest = std::min(group.lowest, task.columns[r].lowest());
-    group.highest = std::max(group.highest, task.columns[r].highest());
+    if (strip.columns[r].empty()) continue;
+    group.lowest = std::min(group.lowest, strip.columns[r].lowest());
+    group.highest = std::max(group.highest, strip.columns[r].highest());
   }
   return group;
 }
 
-/// The groups of a tile.
+/// The groups of a strip that see keys.
 struct RowGroups {
   int count = 0;
-  RowGroup of[kMostTileRows / kRowGroup];
+  RowGroup of[kStripRows / kRowGroup];
 };
 
 template <class T>
-HWY_INLINE void FindGroups(const BlockTask<T>& task, RowGroups* groups) {
-  for (int row = 0; row < task.rows; row += kRowGroup) {
-    const RowGroup group = GroupAt(task, row);
+HWY_INLINE void FindGroups(const BlockTask<T>& strip, RowGroups* groups) {
+  for (int row = 0; row < strip.rows; row += kRowGroup) {
+    const RowGroup group = GroupAt(strip, row);
     if (!group.empty()) groups->of[groups->count++] = group;
   }
+}
+
+/// The strip of a tile that starts at row `first`.
+template <class T>
+HWY_INLINE BlockTask<T> StripAt(const BlockTask<T>& tile, int first) {
+  BlockTask<T> strip = tile;
+  strip.rows = std::min(kStripRows, tile.rows - first);
+  strip.queries += first * tile.key_dim;
+  strip.columns += first;
+  if (tile.bias) strip.bias += first * kBlockKeys;
+  if (tile.slopes) {
+    strip.slopes += first;
+    strip.distances += first;
+  }
+  strip.max += first;
+  strip.sum += first;
+  strip.out += first * tile.value_dim;
+  return strip;
 }
 
 // ---- scores
@@ -72,12 +90,12 @@ HWY_INLINE void StoreScores(const Operands<T>& operands, T* HWY_RESTRICT scores)
 }
 
 template <int kRows, class T>
-HWY_NOINLINE void ScorePanel(const BlockTask<T>& task, const T* queries, std::int32_t begin, std::int32_t end,
+HWY_NOINLINE void ScorePanel(const BlockTask<T>& strip, const T* queries, std::int32_t begin, std::int32_t end,
                              T* scores) {
-  const std::int64_t unit = task.key_dim * kUnitKeys;
+  const std::int64_t unit = strip.key_dim * kUnitKeys;
   while (begin < end) {
-    const T* keys = task.keys + begin / kUnitKeys * unit + begin % kUnitKeys;
-    const Operands<T> operands{queries, 1, kRows, keys, kUnitKeys, unit, task.key_dim};
+    const T* keys = strip.keys + begin / kUnitKeys * unit + begin % kUnitKeys;
+    const Operands<T> operands{queries, 1, kRows, keys, kUnitKeys, unit, strip.key_dim};
     const int vectors = std::min((end - begin) / kLanes<T>, kPanelVectors);
     switch (vectors) {
       case 1: StoreScores<kRows, 1>(operands, scores + begin); break;
@@ -93,27 +111,27 @@ HWY_NOINLINE void ScorePanel(const BlockTask<T>& task, const T* queries, std::in
 }
 
 template <class T>
-HWY_INLINE void ScoreGroup(const BlockTask<T>& task, const RowGroup& group, std::int32_t begin, std::int32_t end) {
-  const T* queries = task.queries + group.first_row * task.key_dim;
-  T* scores = task.scores + group.first_row * kBlockKeys;
+HWY_INLINE void ScoreGroup(const BlockTask<T>& strip, const RowGroup& group, std::int32_t begin, std::int32_t end) {
+  const T* queries = strip.queries + group.first_row * strip.key_dim;
+  T* scores = strip.scores + group.first_row * kBlockKeys;
   switch (group.rows) {
-    case 1: return ScorePanel<1>(task, queries, begin, end, scores);
-    case 2: return ScorePanel<2>(task, queries, begin, end, scores);
-    case 3: return ScorePanel<3>(task, queries, begin, end, scores);
-    case 4: return ScorePanel<4>(task, queries, begin, end, scores);
-    case 5: return ScorePanel<5>(task, queries, begin, end, scores);
-    default: return ScorePanel<6>(task, queries, begin, end, scores);
+    case 1: return ScorePanel<1>(strip, queries, begin, end, scores);
+    case 2: return ScorePanel<2>(strip, queries, begin, end, scores);
+    case 3: return ScorePanel<3>(strip, queries, begin, end, scores);
+    case 4: return ScorePanel<4>(strip, queries, begin, end, scores);
+    case 5: return ScorePanel<5>(strip, queries, begin, end, scores);
+    default: return ScorePanel<6>(strip, queries, begin, end, scores);
   }
 }
 
 template <class T>
-HWY_INLINE void ScoreTile(const BlockTask<T>& task, const RowGroups& groups) {
+HWY_INLINE void ScoreStrip(const BlockTask<T>& strip, const RowGroups& groups) {
   for (std::int32_t panel = 0; panel < kBlockKeys; panel += kPanelColumns<T>) {
     for (int g = 0; g < groups.count; ++g) {
       const UnitRange units = groups.of[g].units();
       const std::int32_t begin = std::max(panel, units.begin);
       const std::int32_t end = std::min(panel + kPanelColumns<T>, units.end);
-      if (begin < end) ScoreGroup(task, groups.of[g], begin, end);
+      if (begin < end) ScoreGroup(strip, groups.of[g], begin, end);
     }
   }
 }
@@ -121,36 +139,55 @@ HWY_INLINE void ScoreTile(const BlockTask<T>& task, const RowGroups& groups) {
 // ---- one pass over the scores
 
 template <class T>
-HWY_INLINE void TransformRow(const BlockTask<T>& task, int row, UnitRange range) {
-  T* scores = task.scores + row * kBlockKeys;
-  if (task.cap_factor != 0) CapScores(scores, range, task.cap_factor);
-  if (task.bias) AddBias(scores, range, task.bias + row * kBlockKeys);
-  if (task.slopes) AddAlibi(scores, range, task.slopes[row], task.distances[row]);
-  const RowColumns& columns = task.columns[row];
+HWY_INLINE void TransformRow(const BlockTask<T>& strip, int row, UnitRange range) {
+  T* scores = strip.scores + row * kBlockKeys;
+  if (strip.cap_factor != 0) CapScores(scores, range, strip.cap_factor);
+  if (strip.bias) AddBias(scores, range, strip.bias + row * kBlockKeys);
+  if (strip.slopes) AddAlibi(scores, range, strip.slopes[row], strip.distances[row]);
+  const RowColumns& columns = strip.columns[row];
   if (columns.begin > range.begin || columns.end < range.end) HideColumns(scores, range, columns);
 }
 
-/// Leaves weights in place of scores, advances max and sum, and says by how much the older part of each row
-/// shrinks. Step by step for all rows of the group: the latencies of one row's reductions hide behind the other
-/// rows' work.
+/// Leaves weights in place of scores, and each row's new maximum and the sum of its weights. Maxima of a whole group
+/// come before its weights: the latency of one row's maximum hides behind the other rows' work.
 template <class T>
-HWY_INLINE void SoftmaxGroup(const BlockTask<T>& task, const RowGroup& group, T* HWY_RESTRICT rescale) {
+HWY_INLINE void WeighGroup(const BlockTask<T>& strip, const RowGroup& group, T* HWY_RESTRICT max,
+                           T* HWY_RESTRICT sum) {
   const hn::ScalableTag<T> d;
   const UnitRange range = group.units();
-  T max[kRowGroup];
-  for (int r = 0; r < group.rows; ++r) {
-    const int row = group.first_row + r;
-    TransformRow(task, row, range);
-    max[r] = MaxOfRow(d, task.scores + row * kBlockKeys, range, task.max[row]);
+  const int end = group.first_row + group.rows;
+  for (int row = group.first_row; row < end; ++row) {
+    TransformRow(strip, row, range);
+    max[row] = MaxOfRow(d, strip.scores + row * kBlockKeys, range, strip.max[row]);
   }
-  for (int r = 0; r < group.rows; ++r) {
-    const int row = group.first_row + r;
-    const T subtract = max[r] == -std::numeric_limits<T>::infinity() ? T(0) : max[r];
-    const T sum = WeighRow(d, task.scores + row * kBlockKeys, range, subtract);
-    rescale[r] = hn::GetLane(Exp2Nonpositive(d, hn::Set(d, task.max[row] - subtract)));
-    task.max[row] = max[r];
-    task.sum[row] = hn::GetLane(hn::MulAdd(hn::Set(d, task.sum[row]), hn::Set(d, rescale[r]), hn::Set(d, sum)));
+  for (int row = group.first_row; row < end; ++row) {
+    const T subtract = max[row] == -std::numeric_limits<T>::infinity() ? T(0) : max[row];
+    sum[row] = WeighRow(d, strip.scores + row * kBlockKeys, range, subtract);
   }
+}
+
+/// Advances max and sum of all rows, and says by how much the older part of each row shrinks.
+template <class T>
+HWY_INLINE void AdvanceRows(const BlockTask<T>& strip, const T* HWY_RESTRICT max, const T* HWY_RESTRICT sum,
+                            T* HWY_RESTRICT rescale) {
+  const hn::CappedTag<T, kStateRows> d;
+  for (int row = 0; row < strip.rows; row += hn::Lanes(d)) {
+    const auto new_max = hn::LoadU(d, max + row);
+    const auto subtract = hn::IfThenZeroElse(hn::Eq(new_max, MinusInfinity(d)), new_max);
+    const auto factor = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, strip.max + row), subtract));
+    hn::StoreU(factor, d, rescale + row);
+    hn::StoreU(new_max, d, strip.max + row);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, strip.sum + row), factor, hn::LoadU(d, sum + row)), d, strip.sum + row);
+  }
+}
+
+/// One step of the online softmax: scores become weights.
+template <class T>
+HWY_INLINE void SoftmaxStrip(const BlockTask<T>& strip, const RowGroups& groups, T* HWY_RESTRICT rescale) {
+  T max[kStripRows] = {}, sum[kStripRows] = {};
+  std::copy_n(strip.max, strip.rows, max);
+  for (int g = 0; g < groups.count; ++g) WeighGroup(strip, groups.of[g], max, sum);
+  AdvanceRows(strip, max, sum, rescale);
 }
 
 // ---- weighted values
@@ -173,26 +210,26 @@ HWY_INLINE void AddWeightedValues(const Operands<T>& operands, const T* HWY_REST
 }
 
 template <int kRows, class T>
-HWY_NOINLINE void ValuePanel(const BlockTask<T>& task, const RowGroup& group, const T* rescale, std::int64_t begin,
+HWY_NOINLINE void ValuePanel(const BlockTask<T>& strip, const RowGroup& group, const T* rescale, std::int64_t begin,
                              std::int64_t end) {
-  const T* weights = task.scores + group.first_row * kBlockKeys + group.lowest;
-  const T* values = task.values + (group.lowest - task.first_value) * task.value_stride;
-  T* out = task.out + group.first_row * task.value_dim;
+  const T* weights = strip.scores + group.first_row * kBlockKeys + group.lowest;
+  const T* values = strip.values + (group.lowest - strip.first_value) * strip.value_stride;
+  T* out = strip.out + group.first_row * strip.value_dim;
   while (begin < end) {
     const Operands<T> operands{weights,
                                kBlockKeys,
                                1,
-                               values + begin / kUnitKeys * task.value_unit + begin % kUnitKeys,
-                               task.value_stride,
-                               task.value_unit,
+                               values + begin / kUnitKeys * strip.value_unit + begin % kUnitKeys,
+                               strip.value_stride,
+                               strip.value_unit,
                                group.highest - group.lowest};
     const int vectors = static_cast<int>(std::min<std::int64_t>((end - begin) / kLanes<T>, kPanelVectors));
     switch (vectors) {
-      case 1: AddWeightedValues<kRows, 1>(operands, rescale, out + begin, task.value_dim); break;
-      case 2: AddWeightedValues<kRows, 2>(operands, rescale, out + begin, task.value_dim); break;
+      case 1: AddWeightedValues<kRows, 1>(operands, rescale, out + begin, strip.value_dim); break;
+      case 2: AddWeightedValues<kRows, 2>(operands, rescale, out + begin, strip.value_dim); break;
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM
-      case 3: AddWeightedValues<kRows, 3>(operands, rescale, out + begin, task.value_dim); break;
-      case 4: AddWeightedValues<kRows, 4>(operands, rescale, out + begin, task.value_dim); break;
+      case 3: AddWeightedValues<kRows, 3>(operands, rescale, out + begin, strip.value_dim); break;
+      case 4: AddWeightedValues<kRows, 4>(operands, rescale, out + begin, strip.value_dim); break;
 #endif
       default: return;
     }
@@ -201,45 +238,45 @@ HWY_NOINLINE void ValuePanel(const BlockTask<T>& task, const RowGroup& group, co
 }
 
 template <class T>
-HWY_INLINE void ValueGroup(const BlockTask<T>& task, const RowGroup& group, const T* rescale, std::int64_t begin,
+HWY_INLINE void ValueGroup(const BlockTask<T>& strip, const RowGroup& group, const T* rescale, std::int64_t begin,
                            std::int64_t end) {
   switch (group.rows) {
-    case 1: return ValuePanel<1>(task, group, rescale, begin, end);
-    case 2: return ValuePanel<2>(task, group, rescale, begin, end);
-    case 3: return ValuePanel<3>(task, group, rescale, begin, end);
-    case 4: return ValuePanel<4>(task, group, rescale, begin, end);
-    case 5: return ValuePanel<5>(task, group, rescale, begin, end);
-    default: return ValuePanel<6>(task, group, rescale, begin, end);
+    case 1: return ValuePanel<1>(strip, group, rescale, begin, end);
+    case 2: return ValuePanel<2>(strip, group, rescale, begin, end);
+    case 3: return ValuePanel<3>(strip, group, rescale, begin, end);
+    case 4: return ValuePanel<4>(strip, group, rescale, begin, end);
+    case 5: return ValuePanel<5>(strip, group, rescale, begin, end);
+    default: return ValuePanel<6>(strip, group, rescale, begin, end);
   }
 }
 
 /// The same sums with hidden keys left out by the mask: only where values hold NaN or Inf, which 0 does not
 /// silence. A hidden key otherwise adds fma(0, value, sum) = sum, so both ways give the same bits.
 template <class T>
-HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& task, int row, T rescale) {
+HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& strip, int row, T rescale) {
   const hn::ScalableTag<T> d;
-  const RowColumns& columns = task.columns[row];
-  const T* weights = task.scores + row * kBlockKeys;
-  const T* bias = task.bias ? task.bias + row * kBlockKeys : nullptr;
-  for (std::int64_t column = 0; column < task.value_dim; column += hn::Lanes(d)) {
+  const RowColumns& columns = strip.columns[row];
+  const T* weights = strip.scores + row * kBlockKeys;
+  const T* bias = strip.bias ? strip.bias + row * kBlockKeys : nullptr;
+  for (std::int64_t column = 0; column < strip.value_dim; column += hn::Lanes(d)) {
     auto sum = hn::Zero(d);
     for (std::int32_t key = columns.lowest(); key < columns.highest(); ++key) {
       if (!columns.contains(key) || (bias && bias[key] == -std::numeric_limits<T>::infinity())) continue;
-      const T* value = task.values + (key - task.first_value) * task.value_stride +
-                       column / kUnitKeys * task.value_unit + column % kUnitKeys;
+      const T* value = strip.values + (key - strip.first_value) * strip.value_stride +
+                       column / kUnitKeys * strip.value_unit + column % kUnitKeys;
       sum = hn::MulAdd(hn::Set(d, weights[key]), hn::LoadU(d, value), sum);
     }
-    T* to = task.out + row * task.value_dim + column;
+    T* to = strip.out + row * strip.value_dim + column;
     hn::StoreU(hn::MulAdd(hn::LoadU(d, to), hn::Set(d, rescale), sum), d, to);
   }
 }
 
 template <class T>
-HWY_INLINE void ValueTile(const BlockTask<T>& task, const RowGroups& groups, const T* rescale) {
-  for (std::int64_t panel = 0; panel < task.value_dim; panel += kPanelColumns<T>) {
-    const std::int64_t end = std::min(panel + kPanelColumns<T>, task.value_dim);
+HWY_INLINE void ValueStrip(const BlockTask<T>& strip, const RowGroups& groups, const T* rescale) {
+  for (std::int64_t panel = 0; panel < strip.value_dim; panel += kPanelColumns<T>) {
+    const std::int64_t end = std::min(panel + kPanelColumns<T>, strip.value_dim);
     for (int g = 0; g < groups.count; ++g) {
-      ValueGroup(task, groups.of[g], rescale + groups.of[g].first_row, panel, end);
+      ValueGroup(strip, groups.of[g], rescale + groups.of[g].first_row, panel, end);
     }
   }
 }
@@ -247,28 +284,42 @@ HWY_INLINE void ValueTile(const BlockTask<T>& task, const RowGroups& groups, con
 // ---- the kernels
 
 template <class T>
-void ScoreBlock(const BlockTask<T>& task) {
+HWY_INLINE void ScoreBlockStrip(const BlockTask<T>& strip) {
   RowGroups groups;
-  FindGroups(task, &groups);
-  ScoreTile(task, groups);
+  FindGroups(strip, &groups);
+  ScoreStrip(strip, groups);
   for (int g = 0; g < groups.count; ++g) {
     const RowGroup& group = groups.of[g];
     for (int row = group.first_row; row < group.first_row + group.rows; ++row)
-      TransformRow(task, row, group.units());
+      TransformRow(strip, row, group.units());
   }
 }
 
 template <class T>
-void AttendBlock(const BlockTask<T>& task) {
+HWY_INLINE void AttendBlockStrip(const BlockTask<T>& strip) {
   RowGroups groups;
-  FindGroups(task, &groups);
-  ScoreTile(task, groups);
-  T rescale[kMostTileRows];
-  for (int g = 0; g < groups.count; ++g) SoftmaxGroup(task, groups.of[g], rescale + groups.of[g].first_row);
-  if (!task.leave_out_hidden) return ValueTile(task, groups, rescale);
-  for (int row = 0; row < task.rows; ++row) {
-    if (!task.columns[row].empty()) ValueRowOfSeenKeys(task, row, rescale[row]);
+  FindGroups(strip, &groups);
+  ScoreStrip(strip, groups);
+  T rescale[kStripRows];
+  SoftmaxStrip(strip, groups, rescale);
+  if (!strip.leave_out_hidden) return ValueStrip(strip, groups, rescale);
+  for (int row = 0; row < strip.rows; ++row) {
+    if (!strip.columns[row].empty()) ValueRowOfSeenKeys(strip, row, rescale[row]);
   }
+}
+
+template <class T>
+void ScoreBlock(const BlockTask<T>& tile) {
+  for (int first = 0; first < tile.rows; first += kStripRows) {
+    BlockTask<T> strip = StripAt(tile, first);
+    strip.scores += first * kBlockKeys;
+    ScoreBlockStrip(strip);
+  }
+}
+
+template <class T>
+void AttendBlock(const BlockTask<T>& tile) {
+  for (int first = 0; first < tile.rows; first += kStripRows) AttendBlockStrip(StripAt(tile, first));
 }
 
 /// first ← first merged with next, row by row: what merge_row in src/state.h does.

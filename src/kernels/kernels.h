@@ -17,8 +17,11 @@ namespace attn {
 /// hold beside their operands.
 inline constexpr int kRowGroup = 6;
 
-/// Rows of a query tile, at most.
-inline constexpr int kMostTileRows = 192;
+/// Rows whose scores are in work at once: with kBlockKeys columns 24 KiB in f32, half of L1.
+inline constexpr int kStripRows = 4 * kRowGroup;
+
+/// Rows of a state that go through a vector together: max and sum have memory for a multiple of them.
+inline constexpr int kStateRows = 8;
 
 /// The keys of one block that a row may see by its intervals, counted from the block's start: [first, sink_end) and
 /// [begin, end). Where both are empty all four are 0.
@@ -57,9 +60,9 @@ struct BlockTask {
   const T* distances = nullptr;   // [rows] the query's position from the block's start; with slopes
   bool leave_out_hidden = false;  // values of hidden keys are not even multiplied by 0 (they hold NaN or Inf)
 
-  T* scores = nullptr;  // scratch: [rows][kBlockKeys]
-  T* max = nullptr;     // [rows]: the running state
-  T* sum = nullptr;     // [rows]
+  T* scores = nullptr;  // scratch: [kStripRows][kBlockKeys]; the result of score_block: [rows][kBlockKeys]
+  T* max = nullptr;     // [rows, padded to kStateRows]: the running state
+  T* sum = nullptr;     // [rows, padded to kStateRows]
   T* out = nullptr;     // [rows][value_dim]
 };
 

@@ -61,6 +61,7 @@ HWY_INLINE void Multiply(D d, const Operands<T>& operands, hn::Vec<D> (&sums)[kR
   const T* HWY_RESTRICT a = operands.a;
   const T* HWY_RESTRICT b = operands.b;
   const std::int64_t a_row = operands.a_row, b_unit = operands.b_unit;
+#pragma GCC unroll 4
   for (std::int64_t step = 0; step < operands.steps; ++step) {
     hn::Vec<D> columns[kVectors];
 #pragma GCC unroll 8

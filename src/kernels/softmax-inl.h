@@ -7,6 +7,7 @@
 #define ATTN_KERNELS_SOFTMAX_INL_H_
 #endif
 
+#include <algorithm>
 #include <limits>
 
 #include "hwy/highway.h"
@@ -108,35 +109,68 @@ HWY_INLINE hn::TFromD<D> FoldVector(D /*d*/, V v) {
   return FoldVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
 }
 
-/// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes.
+// Vectors that go through exp2 together: as many as the registers hold with their intermediate results.
+#if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM
+inline constexpr int kWeighedVectors = 8;
+#else
+inline constexpr int kWeighedVectors = 4;
+#endif
+
+/// weights ← 2^(scores − subtract) of `kVectors` vectors, also in place of the scores.
+template <int kVectors, class D, class T = hn::TFromD<D>>
+HWY_INLINE void WeighVectors(D d, T* HWY_RESTRICT scores, hn::Vec<D> subtract, hn::Vec<D> (&weights)[kVectors]) {
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) weights[v] = hn::Sub(hn::LoadU(d, scores + v * hn::Lanes(d)), subtract);
+  Exp2Nonpositive(d, weights);
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(weights[v], d, scores + v * hn::Lanes(d));
+}
+
+/// scores ← weights from column `begin` to `end`, which lie in one block row; each adds to its lane's sum.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) {
+HWY_INLINE void WeighPart(D d, T* HWY_RESTRICT scores, std::int32_t begin, std::int32_t end, hn::Vec<D> subtract,
+                          T* HWY_RESTRICT lanes) {
+  for (std::int32_t c = begin; c < end; c += hn::Lanes(d)) {
+    hn::Vec<D> weight[1];
+    WeighVectors(d, scores + c, subtract, weight);
+    T* lane = lanes + c % kSumLanes;
+    hn::StoreU(hn::Add(hn::LoadU(d, lane), weight[0]), d, lane);
+  }
+}
+
+/// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes. Not inlined: among the
+/// registers of its callers the loop spills.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) {
   constexpr std::int32_t kLanesHere = static_cast<std::int32_t>(hn::MaxLanes(D()));
-  constexpr std::int32_t kVectors = static_cast<std::int32_t>(kSumLanes) / kLanesHere;
+  constexpr std::int32_t kVectors = static_cast<std::int32_t>(kSumLanes) / kLanesHere;  // of a block row
+  constexpr std::int32_t kStep = std::max(kVectors, kWeighedVectors) * kLanesHere;
   const auto shift = hn::Set(d, subtract);
+  T lanes[kSumLanes] = {};
+  std::int32_t c =
+      std::min(range.end, (range.begin + static_cast<std::int32_t>(kSumLanes) - 1) /
+                              static_cast<std::int32_t>(kSumLanes) * static_cast<std::int32_t>(kSumLanes));
+  WeighPart(d, scores, range.begin, c, shift, lanes);
   hn::Vec<D> sums[kVectors];
 #pragma GCC unroll 32
-  for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
-  if (range.begin == 0 && range.end == kBlockKeys) {
-    // One turn a block row: all 16 vectors of the row unrolled spill constants (11 to 13 cycles a vector, not 10).
+  for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, lanes + v * kLanesHere);
 #pragma GCC unroll 1
-    for (std::int32_t start = 0; start < kBlockKeys; start += kSumLanes) {
-#pragma GCC unroll 32
-      for (std::int32_t v = 0; v < kVectors; ++v) {
-        T* here = scores + start + v * kLanesHere;
-        const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, here), shift));
-        hn::StoreU(weight, d, here);
-        sums[v] = hn::Add(sums[v], weight);
+  for (; c + kStep <= range.end; c += kStep) {
+#pragma GCC unroll 8
+    for (std::int32_t first = 0; first < kStep / kLanesHere; first += kWeighedVectors) {
+      hn::Vec<D> weights[kWeighedVectors];
+      WeighVectors(d, scores + c + first * kLanesHere, shift, weights);
+#pragma GCC unroll 16
+      for (std::int32_t v = 0; v < kWeighedVectors; ++v) {
+        hn::Vec<D>& sum = sums[(first + v) % kVectors];
+        sum = hn::Add(sum, weights[v]);
       }
     }
-  } else {
-    T lanes[kSumLanes] = {};
-    for (std::int32_t c = range.begin; c < range.end; c += kLanesHere) {
-      const auto weight = Exp2Nonpositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
-      hn::StoreU(weight, d, scores + c);
-      T* lane = lanes + c % kSumLanes;
-      hn::StoreU(hn::Add(hn::LoadU(d, lane), weight), d, lane);
-    }
+  }
+  if (c < range.end) {
+#pragma GCC unroll 32
+    for (std::int32_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, lanes + v * kLanesHere);
+    WeighPart(d, scores, c, range.end, shift, lanes);
 #pragma GCC unroll 32
     for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, lanes + v * kLanesHere);
   }

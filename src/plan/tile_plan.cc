@@ -9,11 +9,11 @@
 namespace attn {
 namespace {
 
-// 96 rows keep the tile's scores (96 KiB) in L2 beside a key block while each key panel in L1 serves 16 row groups.
-// Long prompts have tiles to spare: twice the rows read keys and values from L3 half as often. Wide heads get fewer
-// rows, so that queries and results stay in L2, too.
+// A tile's height is a trade: every tile reads all keys and values once, so tall ones read less, but its queries and
+// results must stay in L2 beside a key block. Long prompts have tiles to spare.
 std::int64_t most_tile_rows(const Problem& p) {
-  const std::int64_t most = p.group * p.longest_queries >= 2048 ? kMostTileRows : kMostTileRows / 2;
+  constexpr std::int64_t kMost = 192;
+  const std::int64_t most = p.group * p.longest_queries >= 2048 ? kMost : kMost / 2;
   const std::int64_t elements = most * 512;
   const std::int64_t fit = elements / std::max<std::int64_t>(1, p.key_dim + p.value_dim) / kRowGroup * kRowGroup;
   return std::clamp<std::int64_t>(fit, kRowGroup, most);

@@ -15,7 +15,8 @@ std::int64_t segment_of(std::int64_t key) { return key / kSegmentKeys * kSegment
 
 template <class T>
 TileState<T> carve_state(Carver* carver, std::int64_t rows, std::int64_t columns) {
-  return {carver->take<T>(rows), carver->take<T>(rows), carver->take<T>(columns, rows)};
+  const std::int64_t padded = round_up(rows, kStateRows);
+  return {carver->take<T>(padded), carver->take<T>(padded), carver->take<T>(columns, rows)};
 }
 
 }  // namespace
