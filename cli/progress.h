@@ -21,6 +21,7 @@ class ProgressExecutor : public Executor {
   ProgressExecutor& operator=(const ProgressExecutor&) = delete;
 
   int threads() const override { return inner_.threads(); }
+  double least_work() const override { return inner_.least_work(); }
   void run(std::int64_t count, void (*task)(void* context, std::int64_t index, int worker), void* context) override;
 
  private:

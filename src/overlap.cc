@@ -1,6 +1,8 @@
 #include "src/overlap.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,12 +13,24 @@ struct Dimension {
   std::int64_t size, stride;  // stride in bytes, positive
 };
 
-// Memory that a view touches, as bytes from `start`: its dimensions of more than one element, strides ascending.
+// Memory that a view touches, as bytes from `start`: its dimensions of more than one element, strides ascending. An
+// array, not a vector: every call comes through here, and must not allocate.
 struct Footprint {
   std::uintptr_t start = 0;
   std::uintptr_t end = 0;  // behind the last byte; equal to start where the view has no element
   std::int64_t run = 0;    // bytes that lie side by side
-  std::vector<Dimension> dimensions;
+  std::array<Dimension, 4> dimension_memory;
+  int dimension_count = 0;
+
+  std::span<const Dimension> dimensions() const { return {dimension_memory.data(), std::size_t(dimension_count)}; }
+
+  // Keeps strides ascending.
+  void insert(const Dimension& dimension) {
+    int place = dimension_count++;
+    for (; place > 0 && dimension_memory[place - 1].stride > dimension.stride; --place)
+      dimension_memory[place] = dimension_memory[place - 1];
+    dimension_memory[place] = dimension;
+  }
 };
 
 Footprint footprint_of(const View4& view) {
@@ -25,7 +39,7 @@ Footprint footprint_of(const View4& view) {
   print.start = reinterpret_cast<std::uintptr_t>(view.data);
   std::int64_t extent = print.run;
   for (int d = 0; d < 4; ++d) {
-    if (view.shape[d] == 0) return {print.start, print.start, 0, {}};
+    if (view.shape[d] == 0) return {print.start, print.start};
     if (view.shape[d] == 1 || view.strides[d] == 0) continue;
     std::int64_t stride = view.strides[d] * static_cast<std::int64_t>(size_of(view.dtype));
     if (stride < 0) {
@@ -33,18 +47,16 @@ Footprint footprint_of(const View4& view) {
       stride = -stride;
     }
     extent += stride * (view.shape[d] - 1);
-    print.dimensions.push_back({view.shape[d], stride});
+    print.insert({view.shape[d], stride});
   }
   print.end = print.start + static_cast<std::uintptr_t>(extent);
-  std::sort(print.dimensions.begin(), print.dimensions.end(),
-            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
   return print;
 }
 
 // Enough for no overlap: each dimension steps over all that the smaller ones reach.
 bool dimensions_nest(const Footprint& print) {
   std::int64_t reach = print.run;
-  for (const Dimension& d : print.dimensions) {
+  for (const Dimension& d : print.dimensions()) {
     if (d.stride < reach) return false;
     reach += d.stride * (d.size - 1);
   }
@@ -54,19 +66,21 @@ bool dimensions_nest(const Footprint& print) {
 using Run = std::pair<std::uintptr_t, std::uintptr_t>;
 
 // The runs of bytes in ascending order; false where there are too many to list.
-bool list_runs(Footprint print, std::vector<Run>* runs) {
+bool list_runs(const Footprint& print, std::vector<Run>* runs) {
   constexpr std::int64_t kMostRuns = 1 << 22;
-  while (!print.dimensions.empty() && print.dimensions.front().stride == print.run) {
-    print.run *= print.dimensions.front().size;
-    print.dimensions.erase(print.dimensions.begin());
+  std::span<const Dimension> dimensions = print.dimensions();
+  std::int64_t run = print.run;
+  while (!dimensions.empty() && dimensions.front().stride == run) {
+    run *= dimensions.front().size;
+    dimensions = dimensions.subspan(1);
   }
   std::int64_t count = 1;
-  for (const Dimension& d : print.dimensions) {
+  for (const Dimension& d : dimensions) {
     if (d.size > kMostRuns / count) return false;
     count *= d.size;
   }
-  runs->assign(1, {print.start, print.start + static_cast<std::uintptr_t>(print.run)});
-  for (const Dimension& d : print.dimensions) {
+  runs->assign(1, {print.start, print.start + static_cast<std::uintptr_t>(run)});
+  for (const Dimension& d : dimensions) {
     const std::size_t inner = runs->size();
     for (std::int64_t i = 1; i < d.size; ++i) {
       const auto step = static_cast<std::uintptr_t>(i * d.stride);

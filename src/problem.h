@@ -90,6 +90,8 @@ struct Problem {
   bool packed() const { return !query_starts.empty(); }
   /// Sequences have lengths of their own.
   bool ragged() const { return packed() || !query_lengths.empty() || !key_lengths.empty(); }
+  /// No interval depends on a row's position.
+  bool same_keys_for_all_rows() const { return !causal && window_left == kUnbounded && window_right == kUnbounded; }
   bool dense_mask() const { return mask.present() || bias.present(); }
   Sequence sequence(std::int64_t index) const;
 };

@@ -49,7 +49,7 @@ TEST(Bits, AreTheSpecificationsForEveryHeadDim) {
 TEST(Bits, DoNotDependOnThreads) {
   RecipeLimits limits;
   limits.nonfinite = true;
-  const auto two = make_thread_pool(2), three = make_thread_pool(3), eight = make_thread_pool(8);
+  const auto two = make_thread_pool(2, 0), three = make_thread_pool(3, 0), eight = make_thread_pool(8, 0);
   check_problems("threads", 150, limits, [&](const Recipe&, const Problem& problem) {
     Problem alone = problem;
     alone.plain.executor = &inline_executor();

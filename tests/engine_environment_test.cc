@@ -56,7 +56,7 @@ std::vector<Problem> problems() {
 }
 
 TEST(Environment, ChangesNoBitOfForward) {
-  const auto pool = make_thread_pool(3);
+  const auto pool = make_thread_pool(3, 0);
   for (Problem& problem : problems()) {
     const Answer expected = attend(problem);
     for (const unsigned setting : kSettings) {

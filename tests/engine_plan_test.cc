@@ -116,7 +116,7 @@ TEST(Plan, SaysPathTargetThreadsAndTasks) {
   }
   EXPECT_EQ(plan_of(normal_problem({1, 1, 1, 1, 1, 1, 1}, 1, DType::f64, DType::f64)).compute, DType::f64);
   Problem pooled = p;
-  const auto pool = make_thread_pool(7);
+  const auto pool = make_thread_pool(7, 0);
   pooled.plain.executor = pool.get();
   EXPECT_EQ(plan_of(pooled).threads, 7);
 }

@@ -48,7 +48,7 @@ class Tally {
 
 TEST(Threads, APoolRunsEveryIndexOnce) {
   for (const int threads : {1, 2, 3, 8}) {
-    const auto pool = make_thread_pool(threads);
+    const auto pool = make_thread_pool(threads, 0);
     ASSERT_EQ(pool->threads(), threads);
     for (const std::int64_t count : {0, 1, 2, 3, 7, 8, 9, 1000}) {
       for (int again = 0; again < effort(20); ++again) {
@@ -74,7 +74,7 @@ TEST(Threads, TheInlineExecutorRunsInOrderOnTheCaller) {
 }
 
 TEST(Threads, APoolTakesCallsFromSeveralThreadsAtOnce) {
-  const auto pool = make_thread_pool(3);
+  const auto pool = make_thread_pool(3, 0);
   std::atomic<int> wrong{0};
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
@@ -95,7 +95,7 @@ TEST(Threads, APoolTakesCallsFromItsOwnTasks) {
   struct Outer {
     Executor* pool;
     std::atomic<int> right{0};
-  } outer{make_thread_pool(3).release()};
+  } outer{make_thread_pool(3, 0).release()};
   const auto task = [](void* context, std::int64_t /*index*/, int /*worker*/) {
     auto& self = *static_cast<Outer*>(context);
     Tally tally(20, self.pool->threads());
@@ -109,8 +109,8 @@ TEST(Threads, APoolTakesCallsFromItsOwnTasks) {
 
 TEST(Threads, PoolsComeAndGo) {
   for (int i = 0; i < effort(100); ++i) {
-    const auto unused = make_thread_pool(4);
-    const auto used = make_thread_pool(4);
+    const auto unused = make_thread_pool(4, 0);
+    const auto used = make_thread_pool(4, 0);
     Tally tally(i % 7, 4);
     tally.run_on(used.get());
     EXPECT_TRUE(tally.once_each());
@@ -190,7 +190,7 @@ TEST(Threads, AHostsExecutorMayRunTasksInAnyOrder) {
 TEST(Threads, ManyThreadsMayCallForwardAtOnce) {
   const Problem p = long_problem();
   const Answer expected = attend(p);
-  const auto shared_pool = make_thread_pool(3);
+  const auto shared_pool = make_thread_pool(3, 0);
   std::vector<Answer> answers(6);
   std::vector<std::thread> callers;
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -218,7 +218,7 @@ bool holds_in_child(const std::function<bool()>& right) {
 // Threads do not survive a fork; calls in the child must neither hang nor differ, and the parent goes on.
 TEST(Threads, AChildProcessRunsForward) {
   Problem p = long_problem();
-  const auto pool = make_thread_pool(3);
+  const auto pool = make_thread_pool(3, 0);
   p.plain.executor = pool.get();
   const Answer expected = attend(p);  // the pool's threads are there now
   Problem with_default = p;
@@ -230,7 +230,7 @@ TEST(Threads, AChildProcessRunsForward) {
 }
 
 TEST(Threads, AChildProcessMayDestroyThePool) {
-  auto pool = make_thread_pool(3);
+  auto pool = make_thread_pool(3, 0);
   Tally tally(50, 3);
   tally.run_on(pool.get());
   std::this_thread::sleep_for(

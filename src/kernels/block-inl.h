@@ -342,6 +342,17 @@ void MergeStates(int rows, std::int64_t columns, T* max, T* sum, T* out, const T
 }
 
 template <class T>
+void DivideColumns(T* out, std::int64_t columns, T sum) {
+  const hn::ScalableTag<T> d;
+  const auto divisor = hn::Set(d, sum), not_a_number = hn::Set(d, std::numeric_limits<T>::quiet_NaN());
+  for (std::int64_t c = 0; c < columns; c += hn::Lanes(d)) {
+    const auto quotient = hn::Add(hn::Div(hn::LoadU(d, out + c), divisor), hn::Zero(d));  // −0 + 0 = +0
+    const auto canonical = hn::IfThenElse(hn::Eq(quotient, quotient), quotient, not_a_number);
+    hn::StoreU(sum == 0 ? hn::Zero(d) : canonical, d, out + c);
+  }
+}
+
+template <class T>
 T Weigh(T* scores, std::int64_t count, T max) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;

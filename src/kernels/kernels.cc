@@ -27,8 +27,9 @@ void TanhEach(T* values, std::int64_t count) {
 
 template <class T>
 constexpr KernelSet<T> MakeKernelSet() {
-  return {AttendBlock<T>, ScoreBlock<T>, MergeStates<T>, PackKeys<T>,     PackValues<T>, PackQueries<T>,
-          Weigh<T>,       Exp2Each<T>,   TanhEach<T>,    MultiplyAdds<T>, ReadAll<T>};
+  return {kPanelColumns<T>, AttendBlock<T>,  ScoreBlock<T>,  MergeStates<T>, DivideColumns<T>,
+          PackKeys<T>,      PackValues<T>,   PackQueries<T>, Weigh<T>,       Exp2Each<T>,
+          TanhEach<T>,      MultiplyAdds<T>, ReadAll<T>};
 }
 
 const Kernels* Table() {

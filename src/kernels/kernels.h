@@ -76,6 +76,9 @@ struct SourceRows {
 
 template <class T>
 struct KernelSet {
+  /// Value columns that a kernel reads side by side.
+  int panel_columns;
+
   /// Advances the state of every row over the block.
   void (*attend_block)(const BlockTask<T>& task);
 
@@ -86,6 +89,10 @@ struct KernelSet {
   /// first ← first merged with next; out rows have `columns` columns (a multiple of kUnitKeys).
   void (*merge)(int rows, std::int64_t columns, T* max, T* sum, T* out, const T* next_max, const T* next_sum,
                 const T* next_out);
+
+  /// out[c] ← out[c] / sum, zeros as +0 and NaN as the one quiet NaN; all 0 where sum is 0. Whole vectors: out has
+  /// memory for `columns` rounded up to kUnitKeys.
+  void (*divide_row)(T* out, std::int64_t columns, T sum);
 
   /// Keys to units: `count` rows become columns [first_column, first_column + count) of the block that starts at
   /// `units`; other columns of the units touched become 0.

@@ -12,6 +12,7 @@
 #include "hwy/highway.h"
 #include "src/elements.h"
 #include "src/kernels/kernels.h"
+#include "src/kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attn::HWY_NAMESPACE {
@@ -73,56 +74,32 @@ HWY_INLINE void WidenRow(const SourceRows& source, std::int64_t row, std::int64_
     to[i] = load_element<T>(from + i * source.column_stride * size, source.dtype);
 }
 
-/// Square blocks of one 128-bit vector a row: to[column][row] = from[row][column], strides in elements.
-HWY_INLINE void TransposeBlock(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> pairs;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_row);
-  const auto c = hn::LoadU(d, from + 2 * from_row), e = hn::LoadU(d, from + 3 * from_row);
-  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
-             ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
-  const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)),
-             ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, to + to_row);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d, to + 2 * to_row);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d, to + 3 * to_row);
-}
-
-HWY_INLINE void TransposeBlock(const double* from, std::int64_t from_row, double* to, std::int64_t to_row) {
-  const hn::FixedTag<double, 2> d;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_row);
-  hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_row);
-}
-
-/// to[column][kUnitKeys] from kUnitKeys rows of `columns` elements.
+/// Rows that can be read as they lie: whole numbers of T side by side.
 template <class T>
-HWY_INLINE void TransposeUnit(const T* HWY_RESTRICT from, std::int64_t from_row, std::int64_t columns,
-                              T* HWY_RESTRICT to) {
-  constexpr std::int64_t kSide = 16 / sizeof(T);
-  std::int64_t column = 0;
-  for (; column + kSide <= columns; column += kSide) {
-    for (std::int64_t row = 0; row < kUnitKeys; row += kSide) {
-      TransposeBlock(from + row * from_row + column, from_row, to + column * kUnitKeys + row, kUnitKeys);
-    }
-  }
-  for (; column < columns; ++column) {
-    for (std::int64_t row = 0; row < kUnitKeys; ++row) to[column * kUnitKeys + row] = from[row * from_row + column];
-  }
+HWY_INLINE const T* InPlace(const SourceRows& source) {
+  const bool native = size_of(source.dtype) == sizeof(T) && source.column_stride == 1 &&
+                      reinterpret_cast<std::uintptr_t>(source.data) % sizeof(T) == 0;
+  return native ? reinterpret_cast<const T*>(source.data) : nullptr;
 }
 
 /// One unit: rows [begin, end) of it exist in the source, from source row `source_row` on.
 template <class T>
 HWY_INLINE void PackUnit(const SourceRows& keys, std::int64_t source_row, std::int64_t begin, std::int64_t end,
                          std::int64_t key_dim, T* unit) {
+  const T* in_place = InPlace<T>(keys);
+  if (in_place && end - begin == kUnitKeys) {
+    const T* rows = in_place + source_row * keys.row_stride;
+    return TransposeColumns<kUnitKeys>(rows, keys.row_stride, key_dim, unit);
+  }
   constexpr std::int64_t kChunk = 64;  // columns at a time, so that the widened rows stay in L1
-  T rows[kUnitKeys * kChunk] = {};
+  T rows[kUnitKeys * kChunk];
   for (std::int64_t column = 0; column < key_dim; column += kChunk) {
     const std::int64_t count = std::min(kChunk, key_dim - column);
+    std::fill_n(rows, begin * count, T(0));
     for (std::int64_t r = begin; r < end; ++r)
-      WidenRow(keys, source_row + r - begin, column, count, rows + r * kChunk);
-    TransposeUnit(rows, kChunk, count, unit + column * kUnitKeys);
+      WidenRow(keys, source_row + r - begin, column, count, rows + r * count);
+    std::fill_n(rows + end * count, (kUnitKeys - end) * count, T(0));
+    TransposeColumns<kUnitKeys>(rows, count, count, unit + column * kUnitKeys);
   }
 }
 
@@ -141,7 +118,7 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int64_t value
                 T* units) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t kChunk = 64;
-  T row[kChunk] = {};
+  T row[kChunk];
   for (std::int64_t column = 0; column < value_dim; column += kChunk) {
     const std::int64_t columns = std::min(kChunk, value_dim - column);
     std::fill(row + columns, row + kChunk, T(0));
@@ -156,32 +133,27 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int64_t value
   }
 }
 
-/// row[i] ← row[i]·factor, rounded once; `count` is a multiple of a vector's lanes.
-HWY_INLINE void ScaleRow(float* row, std::int64_t count, double factor) {
+/// to[i] ← from[i]·factor, rounded once.
+HWY_INLINE void ScaleRow(const float* from, std::int64_t count, double factor, float* to) {
   const hn::ScalableTag<double> wide;
   const hn::Rebind<float, decltype(wide)> narrow;
-  for (std::int64_t i = 0; i < count; i += hn::Lanes(wide)) {
-    const auto product = hn::Mul(hn::PromoteTo(wide, hn::LoadU(narrow, row + i)), hn::Set(wide, factor));
-    hn::StoreU(hn::DemoteTo(narrow, product), narrow, row + i);
+  const std::int64_t lanes = hn::Lanes(wide);
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto product = hn::Mul(hn::PromoteTo(wide, hn::LoadU(narrow, from + i)), hn::Set(wide, factor));
+    hn::StoreU(hn::DemoteTo(narrow, product), narrow, to + i);
   }
+  for (; i < count; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * factor);
 }
 
-HWY_INLINE void ScaleRow(double* row, std::int64_t count, double factor) {
-  for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
+HWY_INLINE void ScaleRow(const double* from, std::int64_t count, double factor, double* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factor;
 }
 
-/// to[column][row] from `rows` rows of `columns` elements. Six rows go as two squares of four that share two rows.
 template <class T>
 HWY_INLINE void InterleaveRows(const T* from, std::int64_t from_row, int rows, std::int64_t columns, T* to) {
-  constexpr std::int64_t kSide = 16 / sizeof(T);
-  std::int64_t column = 0;
-  for (; rows == kRowGroup && column + kSide <= columns; column += kSide) {
-    for (int row = 0;; row = std::min<int>(row + kSide, kRowGroup - kSide)) {
-      TransposeBlock(from + row * from_row + column, from_row, to + column * rows + row, rows);
-      if (row == kRowGroup - kSide) break;
-    }
-  }
-  for (; column < columns; ++column) {
+  if (rows == kRowGroup) return TransposeColumns<kRowGroup>(from, from_row, columns, to);
+  for (std::int64_t column = 0; column < columns; ++column) {
     for (int row = 0; row < rows; ++row) to[column * rows + row] = from[row * from_row + column];
   }
 }
@@ -189,12 +161,13 @@ HWY_INLINE void InterleaveRows(const T* from, std::int64_t from_row, int rows, s
 template <class T>
 void PackQueries(const SourceRows* rows, int count, std::int64_t key_dim, double factor, T* group) {
   constexpr std::int64_t kChunk = 64;
-  T scaled[kRowGroup][kChunk] = {};
+  T scaled[kRowGroup][kChunk];
   for (std::int64_t column = 0; column < key_dim; column += kChunk) {
     const std::int64_t columns = std::min(kChunk, key_dim - column);
     for (int r = 0; r < count; ++r) {
-      WidenRow(rows[r], 0, column, columns, scaled[r]);
-      ScaleRow(scaled[r], kChunk, factor);
+      const T* from = InPlace<T>(rows[r]);
+      if (!from) WidenRow(rows[r], 0, column, columns, scaled[r]);
+      ScaleRow(from ? from + column : scaled[r], columns, factor, scaled[r]);
     }
     InterleaveRows(scaled[0], kChunk, count, columns, group + column * count);
   }

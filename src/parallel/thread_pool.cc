@@ -118,8 +118,11 @@ class Crew {
 
 class ThreadPool final : public Executor {
  public:
-  explicit ThreadPool(int threads)
-      : threads_(threads), born_(count_forks()), crew_(std::make_unique<Crew>(threads)) {}
+  ThreadPool(int threads, double least_work)
+      : threads_(threads),
+        least_work_(least_work),
+        born_(count_forks()),
+        crew_(std::make_unique<Crew>(threads)) {}
 
   ~ThreadPool() override {
     // In a forked child the crew's threads are gone while its locks look waited on: it can't be destroyed, only left.
@@ -127,6 +130,7 @@ class ThreadPool final : public Executor {
   }
 
   int threads() const override { return threads_; }
+  double least_work() const override { return least_work_; }
 
   void run(std::int64_t count, void (*task)(void*, std::int64_t, int), void* context) override {
     if (count <= 0) return;
@@ -139,6 +143,7 @@ class ThreadPool final : public Executor {
 
  private:
   const int threads_;
+  const double least_work_;
   const int born_;
   std::atomic<bool> busy_{false};
   std::unique_ptr<Crew> crew_;
@@ -166,8 +171,8 @@ Executor& inline_executor() {
   return executor;
 }
 
-std::unique_ptr<Executor> make_thread_pool(int threads) {
-  return std::make_unique<ThreadPool>(std::min(threads > 0 ? threads : processors(), kMostThreads));
+std::unique_ptr<Executor> make_thread_pool(int threads, double least_work) {
+  return std::make_unique<ThreadPool>(std::min(threads > 0 ? threads : processors(), kMostThreads), least_work);
 }
 
 Executor& default_executor() {

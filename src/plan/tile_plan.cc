@@ -64,7 +64,8 @@ TileKeys tile_keys(const Problem& p, const Sequence& sequence, std::int64_t firs
   tile.sink_end_any = tile.end_any = p.key_offset;
   tile.sink_end_all = tile.begin_any = tile.end_all = kFar;
   tile.begin_all = p.key_offset;
-  for (std::int64_t position = first_position; position <= last_position; ++position) {
+  const std::int64_t last = p.same_keys_for_all_rows() ? first_position : last_position;
+  for (std::int64_t position = first_position; position <= last; ++position) {
     const RowKeys keys = row_keys(p, sequence, position);
     tile.sink_end_any = std::max(tile.sink_end_any, keys.sink_end);
     tile.sink_end_all = std::min(tile.sink_end_all, keys.sink_end);

@@ -34,13 +34,14 @@ PackedBlocks<T>::PackedBlocks(const Problem& problem, const KernelSet<T>& kernel
       slot_count_(tiles_per_head > 1 ? std::min<std::int64_t>(problem.batch * problem.kv_heads, workers + 1) : 0),
       values_in_place_(values_in_place()) {}
 
-// Values that one tile alone reads are read where they lie, if they are f32 (f64 in f64) and their rows fill whole
-// vectors. Where several tiles read them, packing pays: neighbouring keys of a panel then lie side by side (rows of
-// 128 columns ran the values' product at 81 % of the FMA peak, packed ones at 88 %).
+// Values are read where they lie, if they are f32 (f64 in f64) and their rows fill whole vectors. Rows wider than a
+// panel are packed if several tiles read them: neighbouring keys of a panel then lie side by side (rows of 128 columns
+// ran the values' product at 81 % of the FMA peak, packed ones at 88 %).
 template <class T>
 bool PackedBlocks<T>::values_in_place() const {
   const View4& v = problem_.v;
-  return slot_count_ == 0 && v.present() && size_of(v.dtype) == sizeof(T) && v.strides[3] == 1 &&
+  const bool packing_pays = slot_count_ > 0 && v.shape[3] > kernels_.panel_columns;
+  return !packing_pays && v.present() && size_of(v.dtype) == sizeof(T) && v.strides[3] == 1 &&
          v.shape[3] % kUnitKeys == 0 && reinterpret_cast<std::uintptr_t>(v.data) % sizeof(T) == 0;
 }
 

@@ -23,6 +23,7 @@ template <class T>
 struct TiledRun {
   const Problem& problem;
   const Destination& destination;
+  DivideRow<T> divide_row;
   TilePlan tiles;
   int threads;  // worker numbers are below this
   int workers;  // runners: no more than tasks
@@ -32,6 +33,7 @@ struct TiledRun {
   TiledRun(const Problem& p, const Destination& to, const KernelSet<T>& kernels, int threads)
       : problem(p),
         destination(to),
+        divide_row(kernels.divide_row),
         tiles(plan_tiles(p)),
         threads(threads),
         workers(static_cast<int>(std::clamp<std::int64_t>(tiles.tasks, 1, threads))),
@@ -57,8 +59,15 @@ void run_tile(void* context, std::int64_t index, int worker) {
     const std::int64_t head = task.kv_head * run.problem.group + (task.first_row + r) % run.problem.group;
     const RowPlace place = place_of(sequence, head, (task.first_row + r) / run.problem.group);
     store_row(run.problem.sinks, run.destination, place, state.max[r], state.sum[r],
-              state.out + r * runner.padded_value_dim());
+              state.out + r * runner.padded_value_dim(), run.divide_row);
   }
+}
+
+// In multiply-adds, at which a core does about 50 a nanosecond; a number of k or v to read counts as 8.
+double work_of(const Problem& p) {
+  const double dims = static_cast<double>(p.key_dim + p.value_dim);
+  const double numbers = static_cast<double>(p.batch * p.kv_heads) * static_cast<double>(p.longest_keys) * dims;
+  return numbers * (static_cast<double>(p.group * p.longest_queries) + 8);
 }
 
 template <class T>
@@ -75,7 +84,7 @@ Status run_tiles(const Problem& problem, const Destination& destination, const K
   }
   Carver carver(scratch.data());
   run.carve(kernels, &carver);
-  if (run.workers == 1) {
+  if (run.workers == 1 || work_of(problem) < executor.least_work()) {
     for (std::int64_t t = 0; t < run.tiles.tasks; ++t) run_tile<T>(&run, t, 0);
   } else {
     executor.run(run.tiles.tasks, run_tile<T>, &run);
