@@ -25,7 +25,7 @@ struct Plan {
   Isa isa = Isa::scalar;
   DType compute = DType::f32;        ///< the arithmetic: f32 or f64
   int threads = 1;                   ///< threads that may take part
-  std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile
+  std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile (× key segment, of few tiles)
   std::int64_t query_tile_rows = 0;  ///< rows of a query tile, at most
   std::int64_t key_block = 0;        ///< keys of a block
   std::int64_t tiles_full = 0;       ///< query tile × key block pairs that need no mask (an estimate, as the

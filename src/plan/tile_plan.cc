@@ -19,6 +19,15 @@ std::int64_t most_tile_rows(const Problem& p) {
   return std::clamp<std::int64_t>(fit, kRowGroup, most);
 }
 
+// Only heads of one tile: a state a segment then takes less memory than the segment's keys and values.
+void split_keys(const Problem& p, std::int64_t tiles, TilePlan* plan) {
+  constexpr std::int64_t kFewTiles = 64;
+  if (plan->tiles_per_head > 1 || tiles >= kFewTiles || p.longest_keys == 0) return;
+  const std::int64_t first = p.key_offset / kSegmentKeys;
+  plan->first_segment = first * kSegmentKeys;
+  plan->segments = divide_up(p.key_offset + p.longest_keys, kSegmentKeys) - first;
+}
+
 }  // namespace
 
 TilePlan plan_tiles(const Problem& p) {
@@ -29,11 +38,13 @@ TilePlan plan_tiles(const Problem& p) {
   plan.tiles_per_head = divide_up(rows, most_tile_rows(p));
   plan.tile_rows = std::min(rows, round_up(divide_up(rows, plan.tiles_per_head), kRowGroup));
   plan.tiles_per_head = divide_up(rows, plan.tile_rows);
-  plan.tasks = p.batch * p.kv_heads * plan.tiles_per_head;
+  const std::int64_t tiles = p.batch * p.kv_heads * plan.tiles_per_head;
+  split_keys(p, tiles, &plan);
+  plan.tasks = tiles * plan.segments;
   return plan;
 }
 
-TileTask task_at(const Problem& p, const TilePlan& plan, std::int64_t index) {
+TileTask tile_at(const Problem& p, const TilePlan& plan, std::int64_t index) {
   TileTask task;
   const std::int64_t head = index / plan.tiles_per_head;
   const std::int64_t tile = plan.tiles_per_head - 1 - index % plan.tiles_per_head;

@@ -14,18 +14,24 @@ namespace attn {
 struct TilePlan {
   std::int64_t tile_rows = 0;       // a multiple of kRowGroup, unless there are fewer rows
   std::int64_t tiles_per_head = 0;  // of the longest sequence; shorter ones leave tasks empty
+  /// Where there are few tiles, each segment of its keys is a task of its own, neighbours in memory for neighbours in
+  /// number; their states merge when the tile's last one is done.
+  std::int64_t segments = 1;
+  std::int64_t first_segment = 0;  // position
   std::int64_t tasks = 0;
+
+  std::int64_t tiles() const { return tasks / segments; }
 };
 
 TilePlan plan_tiles(const Problem& problem);
 
-/// One task. Tiles of a head come last first: with causal masks the longest ones start first.
+/// One tile. Tiles of a head come last first: with causal masks the longest ones start first.
 struct TileTask {
   std::int64_t sequence = 0, kv_head = 0;
   std::int64_t first_row = 0, rows = 0;  // rows 0: nothing to do
 };
 
-TileTask task_at(const Problem& problem, const TilePlan& plan, std::int64_t index);
+TileTask tile_at(const Problem& problem, const TilePlan& plan, std::int64_t tile);
 
 /// The keys of all rows of a tile at once: what any of them sees, and what all of them see.
 struct TileKeys {

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "src/arithmetic/float_environment.h"
+#include "src/arithmetic/integers.h"
 #include "src/plan/tile_plan.h"
+#include "src/run/segment_states.h"
 #include "src/run/tile_runner.h"
 #include "src/sentence.h"
 #include "src/specification/specification.h"
@@ -23,44 +25,57 @@ template <class T>
 struct TiledRun {
   const Problem& problem;
   const Destination& destination;
-  DivideRow<T> divide_row;
+  const KernelSet<T>& kernels;
   TilePlan tiles;
   int threads;  // worker numbers are below this
   int workers;  // runners: no more than tasks
   PackedBlocks<T> blocks;
+  SegmentStates<T> segments{};
   TileRunner<T>* runners = nullptr;
 
   TiledRun(const Problem& p, const Destination& to, const KernelSet<T>& kernels, int threads)
       : problem(p),
         destination(to),
-        divide_row(kernels.divide_row),
+        kernels(kernels),
         tiles(plan_tiles(p)),
         threads(threads),
         workers(static_cast<int>(std::clamp<std::int64_t>(tiles.tasks, 1, threads))),
         blocks(p, kernels, tiles.tiles_per_head, workers) {}
 
-  void carve(const KernelSet<T>& kernels, Carver* carver) {
+  void carve(Carver* carver) {
     blocks.carve(carver);
+    segments.carve(tiles, round_up(problem.value_dim, kUnitKeys), carver);
     runners = carve_runners(workers, problem, tiles.tile_rows, kernels, &blocks, carver);
   }
 };
 
 template <class T>
-void run_tile(void* context, std::int64_t index, int worker) {
+void store_tile(const TiledRun<T>& run, const TileTask& task, const TileState<T>& state) {
+  const Problem& problem = run.problem;
+  const Sequence sequence = problem.sequence(task.sequence);
+  const std::int64_t columns = round_up(problem.value_dim, kUnitKeys);
+  for (std::int64_t r = 0; r < task.rows; ++r) {
+    const std::int64_t head = task.kv_head * problem.group + (task.first_row + r) % problem.group;
+    const RowPlace place = place_of(sequence, head, (task.first_row + r) / problem.group);
+    store_row(problem.sinks, run.destination, place, state.max[r], state.sum[r], state.out + r * columns,
+              run.kernels.divide_row);
+  }
+}
+
+template <class T>
+void run_task(void* context, std::int64_t index, int worker) {
   auto& run = *static_cast<TiledRun<T>*>(context);
-  const TileTask task = task_at(run.problem, run.tiles, index);
+  const std::int64_t tile = index / run.tiles.segments, segment = index % run.tiles.segments;
+  const TileTask task = tile_at(run.problem, run.tiles, tile);
   if (task.rows == 0) return;
   const DefaultFloatEnvironment environment;
   // With fewer runners than threads there are no more tasks than runners: each has its own.
   TileRunner<T>& runner = run.runners[run.workers < run.threads ? index : worker];
-  const TileState<T>& state = runner.attend(task);
-  const Sequence sequence = run.problem.sequence(task.sequence);
-  for (std::int64_t r = 0; r < task.rows; ++r) {
-    const std::int64_t head = task.kv_head * run.problem.group + (task.first_row + r) % run.problem.group;
-    const RowPlace place = place_of(sequence, head, (task.first_row + r) / run.problem.group);
-    store_row(run.problem.sinks, run.destination, place, state.max[r], state.sum[r],
-              state.out + r * runner.padded_value_dim(), run.divide_row);
-  }
+  if (run.tiles.segments == 1) return store_tile(run, task, runner.attend(task));
+  const std::int64_t first_key = run.tiles.first_segment + segment * kSegmentKeys;
+  const bool seen = runner.attend_segment(task, first_key, run.segments.at(tile, segment));
+  if (run.segments.finish(tile, segment, seen))
+    store_tile(run, task, run.segments.merge(run.kernels, tile, task.rows));
 }
 
 // In multiply-adds, at which a core does about 50 a nanosecond; a number of k or v to read counts as 8.
@@ -76,18 +91,18 @@ Status run_tiles(const Problem& problem, const Destination& destination, const K
   TiledRun<T> run(problem, destination, kernels, executor.threads());
   if (run.tiles.tasks == 0) return {};
   Carver measure;
-  run.carve(kernels, &measure);
+  run.carve(&measure);
   const Scratch scratch(measure.used());
   if (!scratch.data()) {
     return error("scratch memory: ", measure.used(),
                  " bytes could not be had; smaller head dims or fewer threads need less");
   }
   Carver carver(scratch.data());
-  run.carve(kernels, &carver);
+  run.carve(&carver);
   if (run.workers == 1 || work_of(problem) < executor.least_work()) {
-    for (std::int64_t t = 0; t < run.tiles.tasks; ++t) run_tile<T>(&run, t, 0);
+    for (std::int64_t t = 0; t < run.tiles.tasks; ++t) run_task<T>(&run, t, 0);
   } else {
-    executor.run(run.tiles.tasks, run_tile<T>, &run);
+    executor.run(run.tiles.tasks, run_task<T>, &run);
   }
   return {};
 }
@@ -154,7 +169,7 @@ std::int64_t tiled_scratch_bytes(const Problem& problem, const KernelSet<T>& ker
   const Destination nowhere;
   TiledRun<T> run(problem, nowhere, kernels, problem.executor->threads());
   Carver measure;
-  if (run.tiles.tasks > 0) run.carve(kernels, &measure);
+  if (run.tiles.tasks > 0) run.carve(&measure);
   return measure.used();
 }
 

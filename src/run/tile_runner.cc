@@ -13,12 +13,6 @@ namespace {
 
 std::int64_t segment_of(std::int64_t key) { return key / kSegmentKeys * kSegmentKeys; }
 
-template <class T>
-TileState<T> carve_state(Carver* carver, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t padded = round_up(rows, kStateRows);
-  return {carver->take<T>(padded), carver->take<T>(padded), carver->take<T>(columns, rows)};
-}
-
 }  // namespace
 
 template <class T>
@@ -32,8 +26,8 @@ TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const 
       queries_(carver->take<T>(problem.key_dim, most_rows)),
       scores_(carver->take<T>(kBlockKeys, most_rows)),
       columns_(carver->take<RowColumns>(most_rows)),
-      state_(carve_state<T>(carver, most_rows, padded_value_dim_)),
-      segment_state_(carve_state<T>(carver, most_rows, padded_value_dim_)) {
+      state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)),
+      segment_state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)) {
   if (problem.dense_mask()) bias_ = carver->take<T>(kBlockKeys, most_rows);
   if (!problem.alibi.present()) return;
   slopes_ = carver->take<T>(most_rows);
@@ -46,7 +40,6 @@ void TileRunner<T>::begin(const TileTask& task) {
   sequence_ = problem_.sequence(task.sequence);
   keys_ = tile_keys(problem_, sequence_, position_of(0), position_of(task.rows - 1));
   hold_ = blocks_->hold(task.sequence, task.kv_head);
-  saw_partial_block_ = false;
   pack_queries();
   prepare_row_factors();
 }
@@ -80,13 +73,6 @@ void TileRunner<T>::prepare_row_factors() {
     const std::byte* slope = problem_.alibi.at(0, head_of(r), 0);
     slopes_[r] = static_cast<T>(load_element<double>(slope, problem_.alibi.dtype) * kLog2E);
   }
-}
-
-template <class T>
-void TileRunner<T>::reset(const TileState<T>& state) const {
-  std::fill_n(state.max, task_.rows, kMinusInfinity<T>);
-  std::fill_n(state.sum, task_.rows, T(0));
-  std::fill_n(state.out, task_.rows * padded_value_dim_, T(0));
 }
 
 // The rows' intervals, cut to the block; false where they hide nothing.
@@ -123,12 +109,11 @@ void TileRunner<T>::prepare_bias(std::int64_t block) {
   }
 }
 
-// Fills in what the kernel needs to know of the block; false where no row of the tile sees a key of it.
+// Fills in what the kernel needs to know of the block; says which of its keys the rows of the tile see.
 template <class T>
-bool TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
-  if (!keys_.sees_any(block, block + kBlockKeys)) return false;
-  const bool partial = prepare_columns(block);
-  saw_partial_block_ = saw_partial_block_ || partial || problem_.dense_mask();
+typename TileRunner<T>::Sight TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
+  if (!keys_.sees_any(block, block + kBlockKeys)) return Sight::none;
+  const bool partial = prepare_columns(block) || problem_.dense_mask();
   const KeyBlock<T> keys = blocks_->block(hold_, sequence_, block, buffer_);
   task->rows = static_cast<int>(task_.rows);
   task->key_dim = problem_.key_dim;
@@ -154,52 +139,65 @@ bool TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
     task->slopes = slopes_;
     task->distances = distances_;
   }
-  return true;
+  return partial ? Sight::some : Sight::all;
 }
 
+// True where a block hid keys from a row.
 template <class T>
-void TileRunner<T>::attend_segment(std::int64_t segment, const TileState<T>& state, bool leave_out_hidden) {
-  reset(state);
+bool TileRunner<T>::run_blocks(std::int64_t segment, const TileState<T>& state, bool leave_out_hidden) {
+  state.reset(task_.rows, padded_value_dim_);
+  bool hid_keys = false;
   const std::int64_t end = std::min(segment + kSegmentKeys, keys_.highest());
   for (std::int64_t block = segment; block < end; block += kBlockKeys) {
     BlockTask<T> task;
-    if (!prepare_block(block, &task)) continue;
+    const Sight sight = prepare_block(block, &task);
+    if (sight == Sight::none) continue;
+    hid_keys = hid_keys || sight == Sight::some;
     task.leave_out_hidden = leave_out_hidden;
     task.max = state.max;
     task.sum = state.sum;
     task.out = state.out;
     kernels_.attend_block(task);
   }
+  return hid_keys;
+}
+
+template <class T>
+bool TileRunner<T>::holds_nan(const TileState<T>& state) const {
+  const std::int64_t count = task_.rows * padded_value_dim_;
+  return std::any_of(state.out, state.out + count, [](T x) { return x != x; });
+}
+
+// A hidden key weighs 0, and 0·NaN is NaN: where that may have happened (it sticks, so the result shows it) the segment
+// runs again and leaves hidden keys out. Free where nothing is wrong.
+template <class T>
+void TileRunner<T>::run_segment(std::int64_t segment, const TileState<T>& state) {
+  if (run_blocks(segment, state, false) && holds_nan(state)) run_blocks(segment, state, true);
 }
 
 // Merging the first segment into the empty state would change no bit, so it is the state.
 template <class T>
-void TileRunner<T>::attend_all(bool leave_out_hidden) {
+const TileState<T>& TileRunner<T>::attend(const TileTask& task) {
+  begin(task);
   const std::int64_t first = segment_of(keys_.lowest());
-  attend_segment(first, state_, leave_out_hidden);
+  run_segment(first, state_);
   for (std::int64_t segment = first + kSegmentKeys; segment < keys_.highest(); segment += kSegmentKeys) {
     if (!keys_.sees_any(segment, segment + kSegmentKeys)) continue;
-    attend_segment(segment, segment_state_, leave_out_hidden);
+    run_segment(segment, segment_state_);
     kernels_.merge(static_cast<int>(task_.rows), padded_value_dim_, state_.max, state_.sum, state_.out,
                    segment_state_.max, segment_state_.sum, segment_state_.out);
   }
-}
-
-template <class T>
-bool TileRunner<T>::holds_nan() const {
-  const std::int64_t count = task_.rows * padded_value_dim_;
-  return std::any_of(state_.out, state_.out + count, [](T x) { return x != x; });
-}
-
-template <class T>
-const TileState<T>& TileRunner<T>::attend(const TileTask& task) {
-  begin(task);
-  attend_all(false);
-  // A hidden key weighs 0, and 0·NaN is NaN: where that may have happened (it sticks, so the result shows it) the
-  // tile runs again and leaves hidden keys out. Free where nothing is wrong.
-  if (saw_partial_block_ && holds_nan()) attend_all(true);
   end();
   return state_;
+}
+
+template <class T>
+bool TileRunner<T>::attend_segment(const TileTask& task, std::int64_t segment, const TileState<T>& state) {
+  begin(task);
+  const bool seen = keys_.sees_any(segment, segment + kSegmentKeys);
+  if (seen) run_segment(segment, state);
+  end();
+  return seen;
 }
 
 template <class T>
@@ -211,7 +209,7 @@ void TileRunner<T>::visit_scores(const TileTask& task,
   for (std::int64_t block = keys_.lowest() / kBlockKeys * kBlockKeys; block < keys_.highest();
        block += kBlockKeys) {
     BlockTask<T> block_task;
-    if (!prepare_block(block, &block_task)) continue;
+    if (prepare_block(block, &block_task) == Sight::none) continue;
     kernels_.score_block(block_task);
     visit(context, block, columns_, scores_);
   }

@@ -7,16 +7,9 @@
 #include "src/plan/tile_plan.h"
 #include "src/problem.h"
 #include "src/run/packed_blocks.h"
+#include "src/run/tile_state.h"
 
 namespace attn {
-
-/// The states of a tile's rows: max and sum [rows], out [rows][padded value dim].
-template <class T>
-struct TileState {
-  T* max = nullptr;
-  T* sum = nullptr;
-  T* out = nullptr;
-};
 
 template <class T>
 class TileRunner {
@@ -27,6 +20,10 @@ class TileRunner {
 
   /// The states of all rows of the task, valid until the next call.
   const TileState<T>& attend(const TileTask& task);
+
+  /// The state of the task's rows over the segment that starts at position `segment` alone; false where no row sees a
+  /// key of it, and the state is not written.
+  bool attend_segment(const TileTask& task, std::int64_t segment, const TileState<T>& state);
 
   /// Calls `visit(context, block, scores)` for each key block that a row of the task sees; scores
   /// [rows][kBlockKeys] are in units of log2(e), defined in the columns that `columns` says and −∞ where a key is
@@ -42,13 +39,13 @@ class TileRunner {
   void end();
   void pack_queries();
   void prepare_row_factors();
-  void attend_all(bool leave_out_hidden);
-  void attend_segment(std::int64_t segment, const TileState<T>& state, bool leave_out_hidden);
-  bool prepare_block(std::int64_t block, BlockTask<T>* task);
+  void run_segment(std::int64_t segment, const TileState<T>& state);
+  bool run_blocks(std::int64_t segment, const TileState<T>& state, bool leave_out_hidden);
+  enum class Sight { none, some, all };
+  Sight prepare_block(std::int64_t block, BlockTask<T>* task);
   void prepare_bias(std::int64_t block);
   bool prepare_columns(std::int64_t block);
-  void reset(const TileState<T>& state) const;
-  bool holds_nan() const;
+  bool holds_nan(const TileState<T>& state) const;
   std::int64_t position_of(std::int64_t row) const { return (task_.first_row + row) / problem_.group; }
   std::int64_t head_of(std::int64_t row) const {
     return task_.kv_head * problem_.group + (task_.first_row + row) % problem_.group;
@@ -74,7 +71,6 @@ class TileRunner {
   Sequence sequence_;
   TileKeys keys_;
   typename PackedBlocks<T>::Hold hold_;
-  bool saw_partial_block_ = false;
 };
 
 /// Runners for `workers` workers, with their scratch memory; nullptr where the carver only measures.
