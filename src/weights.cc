@@ -106,7 +106,8 @@ struct WeightsRun {
   void carve(Carver* carver) {
     scores = carver->take<T>(padded_keys(), workers);
     if (!kernels) return;
-    blocks.emplace(problem, *kernels, /*tiles_per_head=*/tasks(), workers);
+    const TilePlan rows_as_tiles{.tile_rows = 1, .tiles_per_head = tasks(), .tasks = tasks()};
+    blocks.emplace(problem, *kernels, rows_as_tiles, workers);
     blocks->carve(carver);
     runners = carve_runners(workers, problem, /*most_rows=*/1, *kernels, &*blocks, carver);
   }

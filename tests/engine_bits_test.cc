@@ -46,11 +46,15 @@ TEST(Bits, AreTheSpecificationsForEveryHeadDim) {
   }
 }
 
+// Many keys: a tile's segments are tasks of their own.
 TEST(Bits, DoNotDependOnThreads) {
   RecipeLimits limits;
   limits.nonfinite = true;
+  RecipeLimits long_rows = limits;
+  long_rows.many_keys = true;
+  long_rows.most_work = 1'000'000;
   const auto two = make_thread_pool(2, 0), three = make_thread_pool(3, 0), eight = make_thread_pool(8, 0);
-  check_problems("threads", 150, limits, [&](const Recipe&, const Problem& problem) {
+  const auto threads_agree = [&](const Recipe&, const Problem& problem) {
     Problem alone = problem;
     alone.plain.executor = &inline_executor();
     const Answer expected = attend(alone);
@@ -61,7 +65,9 @@ TEST(Bits, DoNotDependOnThreads) {
       }
     }
     return same_bits(attend(problem), expected);
-  });
+  };
+  check_problems("threads", 150, limits, threads_agree);
+  check_problems("threads, long rows", 60, long_rows, threads_agree);
 }
 
 TEST(Bits, OfOutDoNotDependOnWhetherLseIsAskedFor) {

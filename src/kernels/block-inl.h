@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "src/kernels/multiply-inl.h"
+#include "src/kernels/pack-inl.h"
 #include "src/kernels/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -81,6 +82,7 @@ template <int kRows, int kVectors, class T>
 HWY_INLINE void StoreScores(const Operands<T>& operands, T* HWY_RESTRICT scores) {
   const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> sums[kRows][kVectors];
+  ClearSums(d, sums);
   Multiply(d, operands, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -89,13 +91,38 @@ HWY_INLINE void StoreScores(const Operands<T>& operands, T* HWY_RESTRICT scores)
   }
 }
 
+// Units side by side: as many as a panel has, at least one.
+inline constexpr std::int32_t kKeyPanel = std::max<std::int32_t>(kPanelColumns<float>, kUnitKeys);
+static_assert(kKeyPanel <= kKeyPanelKeys);
+
+/// Keys of a strip: the panel that starts at column `first`.
+template <class T>
+struct KeyPanel {
+  const T* units;
+  std::int32_t first;
+};
+
+/// Where keys are not packed yet, packs those of the panel.
+template <class T>
+HWY_INLINE KeyPanel<T> KeyPanelAt(const BlockTask<T>& strip, std::int32_t first) {
+  if (strip.keys) return {strip.keys + first * strip.key_dim, first};
+  const std::int32_t begin = std::max(first, strip.first_key), end = std::min(first + kKeyPanel, strip.end_key);
+  if (begin < end) {
+    SourceRows rows = strip.key_rows;
+    rows.data += (begin - strip.first_key) * rows.row_stride * static_cast<std::int64_t>(size_of(rows.dtype));
+    PackKeys(rows, end - begin, begin - first, strip.key_dim, strip.key_panel);
+  }
+  return {strip.key_panel, first};
+}
+
 template <int kRows, class T>
-HWY_NOINLINE void ScorePanel(const BlockTask<T>& strip, const T* queries, std::int32_t begin, std::int32_t end,
-                             T* scores) {
-  const std::int64_t unit = strip.key_dim * kUnitKeys;
+HWY_NOINLINE void ScorePanel(const KeyPanel<T>& panel, std::int64_t key_dim, const T* queries, std::int32_t begin,
+                             std::int32_t end, T* scores) {
+  const std::int64_t unit = key_dim * kUnitKeys;
   while (begin < end) {
-    const T* keys = strip.keys + begin / kUnitKeys * unit + begin % kUnitKeys;
-    const Operands<T> operands{queries, 1, kRows, keys, kUnitKeys, unit, strip.key_dim};
+    const std::int32_t column = begin - panel.first;
+    const T* keys = panel.units + column / kUnitKeys * unit + column % kUnitKeys;
+    const Operands<T> operands{queries, 1, kRows, keys, kUnitKeys, unit, key_dim};
     const int vectors = std::min((end - begin) / kLanes<T>, kPanelVectors);
     switch (vectors) {
       case 1: StoreScores<kRows, 1>(operands, scores + begin); break;
@@ -111,27 +138,31 @@ HWY_NOINLINE void ScorePanel(const BlockTask<T>& strip, const T* queries, std::i
 }
 
 template <class T>
-HWY_INLINE void ScoreGroup(const BlockTask<T>& strip, const RowGroup& group, std::int32_t begin, std::int32_t end) {
+HWY_INLINE void ScoreGroup(const BlockTask<T>& strip, const KeyPanel<T>& panel, const RowGroup& group,
+                           std::int32_t begin, std::int32_t end) {
   const T* queries = strip.queries + group.first_row * strip.key_dim;
   T* scores = strip.scores + group.first_row * kBlockKeys;
   switch (group.rows) {
-    case 1: return ScorePanel<1>(strip, queries, begin, end, scores);
-    case 2: return ScorePanel<2>(strip, queries, begin, end, scores);
-    case 3: return ScorePanel<3>(strip, queries, begin, end, scores);
-    case 4: return ScorePanel<4>(strip, queries, begin, end, scores);
-    case 5: return ScorePanel<5>(strip, queries, begin, end, scores);
-    default: return ScorePanel<6>(strip, queries, begin, end, scores);
+    case 1: return ScorePanel<1>(panel, strip.key_dim, queries, begin, end, scores);
+    case 2: return ScorePanel<2>(panel, strip.key_dim, queries, begin, end, scores);
+    case 3: return ScorePanel<3>(panel, strip.key_dim, queries, begin, end, scores);
+    case 4: return ScorePanel<4>(panel, strip.key_dim, queries, begin, end, scores);
+    case 5: return ScorePanel<5>(panel, strip.key_dim, queries, begin, end, scores);
+    default: return ScorePanel<6>(panel, strip.key_dim, queries, begin, end, scores);
   }
 }
 
 template <class T>
 HWY_INLINE void ScoreStrip(const BlockTask<T>& strip, const RowGroups& groups) {
-  for (std::int32_t panel = 0; panel < kBlockKeys; panel += kPanelColumns<T>) {
+  for (std::int32_t first = 0; first < kBlockKeys; first += kKeyPanel) {
+    KeyPanel<T> panel{};
     for (int g = 0; g < groups.count; ++g) {
       const UnitRange units = groups.of[g].units();
-      const std::int32_t begin = std::max(panel, units.begin);
-      const std::int32_t end = std::min(panel + kPanelColumns<T>, units.end);
-      if (begin < end) ScoreGroup(strip, groups.of[g], begin, end);
+      const std::int32_t begin = std::max(first, units.begin);
+      const std::int32_t end = std::min(first + kKeyPanel, units.end);
+      if (begin >= end) continue;
+      if (!panel.units) panel = KeyPanelAt(strip, first);
+      ScoreGroup(strip, panel, groups.of[g], begin, end);
     }
   }
 }
@@ -192,29 +223,52 @@ HWY_INLINE void SoftmaxStrip(const BlockTask<T>& strip, const RowGroups& groups,
 
 // ---- weighted values
 
+/// Keys of a block whose values are added in one go. A block's sums over them may be continued: they then wait in
+/// `partial`.
+template <class T>
+struct ValueKeys {
+  std::int32_t begin, end;  // columns
+  T* partial;               // [rows of the strip][value_dim]
+  bool first, last;         // of the block's keys
+};
+
 template <int kRows, int kVectors, class T>
-HWY_INLINE void AddWeightedValues(const Operands<T>& operands, const T* HWY_RESTRICT rescale, T* HWY_RESTRICT out,
-                                  std::int64_t out_row) {
+HWY_INLINE void AddWeightedValues(const Operands<T>& operands, const ValueKeys<T>& keys,
+                                  const T* HWY_RESTRICT rescale, T* HWY_RESTRICT out, std::int64_t first,
+                                  std::int64_t row_stride) {
   const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> sums[kRows][kVectors];
+  ClearSums(d, sums);
+  if (!keys.first) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v)
+        sums[r][v] = hn::LoadU(d, keys.partial + first + r * row_stride + v * kLanes<T>);
+    }
+  }
   Multiply(d, operands, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const auto factor = hn::Set(d, rescale[r]);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      T* to = out + r * out_row + v * kLanes<T>;
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), factor, sums[r][v]), d, to);
+      const std::int64_t at = first + r * row_stride + v * kLanes<T>;
+      if (keys.last) {
+        hn::StoreU(hn::MulAdd(hn::LoadU(d, out + at), factor, sums[r][v]), d, out + at);
+      } else {
+        hn::StoreU(sums[r][v], d, keys.partial + at);
+      }
     }
   }
 }
 
 template <int kRows, class T>
-HWY_NOINLINE void ValuePanel(const BlockTask<T>& strip, const RowGroup& group, const T* rescale, std::int64_t begin,
-                             std::int64_t end) {
-  const T* weights = strip.scores + group.first_row * kBlockKeys + group.lowest;
-  const T* values = strip.values + (group.lowest - strip.first_value) * strip.value_stride;
-  T* out = strip.out + group.first_row * strip.value_dim;
+HWY_NOINLINE void ValuePanel(const BlockTask<T>& strip, const RowGroup& group, const ValueKeys<T>& keys,
+                             const T* rescale, std::int64_t begin, std::int64_t end) {
+  const T* weights = strip.scores + group.first_row * kBlockKeys + keys.begin;
+  const T* values = strip.values + (keys.begin - strip.first_key) * strip.value_stride;
+  const std::int64_t row = group.first_row * strip.value_dim;
   while (begin < end) {
     const Operands<T> operands{weights,
                                kBlockKeys,
@@ -222,14 +276,14 @@ HWY_NOINLINE void ValuePanel(const BlockTask<T>& strip, const RowGroup& group, c
                                values + begin / kUnitKeys * strip.value_unit + begin % kUnitKeys,
                                strip.value_stride,
                                strip.value_unit,
-                               group.highest - group.lowest};
+                               keys.end - keys.begin};
     const int vectors = static_cast<int>(std::min<std::int64_t>((end - begin) / kLanes<T>, kPanelVectors));
     switch (vectors) {
-      case 1: AddWeightedValues<kRows, 1>(operands, rescale, out + begin, strip.value_dim); break;
-      case 2: AddWeightedValues<kRows, 2>(operands, rescale, out + begin, strip.value_dim); break;
+      case 1: AddWeightedValues<kRows, 1>(operands, keys, rescale, strip.out, row + begin, strip.value_dim); break;
+      case 2: AddWeightedValues<kRows, 2>(operands, keys, rescale, strip.out, row + begin, strip.value_dim); break;
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM
-      case 3: AddWeightedValues<kRows, 3>(operands, rescale, out + begin, strip.value_dim); break;
-      case 4: AddWeightedValues<kRows, 4>(operands, rescale, out + begin, strip.value_dim); break;
+      case 3: AddWeightedValues<kRows, 3>(operands, keys, rescale, strip.out, row + begin, strip.value_dim); break;
+      case 4: AddWeightedValues<kRows, 4>(operands, keys, rescale, strip.out, row + begin, strip.value_dim); break;
 #endif
       default: return;
     }
@@ -238,15 +292,15 @@ HWY_NOINLINE void ValuePanel(const BlockTask<T>& strip, const RowGroup& group, c
 }
 
 template <class T>
-HWY_INLINE void ValueGroup(const BlockTask<T>& strip, const RowGroup& group, const T* rescale, std::int64_t begin,
-                           std::int64_t end) {
+HWY_INLINE void ValueGroup(const BlockTask<T>& strip, const RowGroup& group, const ValueKeys<T>& keys,
+                           const T* rescale, std::int64_t begin, std::int64_t end) {
   switch (group.rows) {
-    case 1: return ValuePanel<1>(strip, group, rescale, begin, end);
-    case 2: return ValuePanel<2>(strip, group, rescale, begin, end);
-    case 3: return ValuePanel<3>(strip, group, rescale, begin, end);
-    case 4: return ValuePanel<4>(strip, group, rescale, begin, end);
-    case 5: return ValuePanel<5>(strip, group, rescale, begin, end);
-    default: return ValuePanel<6>(strip, group, rescale, begin, end);
+    case 1: return ValuePanel<1>(strip, group, keys, rescale, begin, end);
+    case 2: return ValuePanel<2>(strip, group, keys, rescale, begin, end);
+    case 3: return ValuePanel<3>(strip, group, keys, rescale, begin, end);
+    case 4: return ValuePanel<4>(strip, group, keys, rescale, begin, end);
+    case 5: return ValuePanel<5>(strip, group, keys, rescale, begin, end);
+    default: return ValuePanel<6>(strip, group, keys, rescale, begin, end);
   }
 }
 
@@ -262,7 +316,7 @@ HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& strip, int row, T resca
     auto sum = hn::Zero(d);
     for (std::int32_t key = columns.lowest(); key < columns.highest(); ++key) {
       if (!columns.contains(key) || (bias && bias[key] == -std::numeric_limits<T>::infinity())) continue;
-      const T* value = strip.values + (key - strip.first_value) * strip.value_stride +
+      const T* value = strip.values + (key - strip.first_key) * strip.value_stride +
                        column / kUnitKeys * strip.value_unit + column % kUnitKeys;
       sum = hn::MulAdd(hn::Set(d, weights[key]), hn::LoadU(d, value), sum);
     }
@@ -272,13 +326,26 @@ HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& strip, int row, T resca
 }
 
 template <class T>
-HWY_INLINE void ValueStrip(const BlockTask<T>& strip, const RowGroups& groups, const T* rescale) {
+HWY_INLINE void AddValues(const BlockTask<T>& strip, const RowGroups& groups, std::int32_t begin, std::int32_t end,
+                          const T* rescale) {
   for (std::int64_t panel = 0; panel < strip.value_dim; panel += kPanelColumns<T>) {
-    const std::int64_t end = std::min(panel + kPanelColumns<T>, strip.value_dim);
+    const std::int64_t panel_end = std::min(panel + kPanelColumns<T>, strip.value_dim);
     for (int g = 0; g < groups.count; ++g) {
-      ValueGroup(strip, groups.of[g], rescale + groups.of[g].first_row, panel, end);
+      const RowGroup& group = groups.of[g];
+      const ValueKeys<T> keys{std::max(begin, group.lowest), std::min(end, group.highest), strip.partial_out,
+                              begin <= group.lowest, end >= group.highest};
+      if (keys.begin < keys.end) ValueGroup(strip, group, keys, rescale + group.first_row, panel, panel_end);
     }
   }
+}
+
+/// Values that several panels of columns read from memory go a few keys at a time, so that all panels pass over them
+/// while they are in L1, and memory is read front to back.
+template <class T>
+HWY_INLINE void ValueStrip(const BlockTask<T>& strip, const RowGroups& groups, const T* rescale) {
+  const std::int32_t step = strip.partial_out ? kValueKeys : static_cast<std::int32_t>(kBlockKeys);
+  for (std::int32_t begin = 0; begin < kBlockKeys; begin += step)
+    AddValues(strip, groups, begin, begin + step, rescale);
 }
 
 // ---- the kernels

@@ -20,6 +20,12 @@ inline constexpr int kRowGroup = 6;
 /// Rows whose scores are in work at once: with kBlockKeys columns 24 KiB in f32, half of L1.
 inline constexpr int kStripRows = 4 * kRowGroup;
 
+/// Keys that are packed together where a tile of one strip packs them as it goes.
+inline constexpr int kKeyPanelKeys = 64;
+
+/// Keys whose values are added together where values are read from memory, not from L2.
+inline constexpr int kValueKeys = 16;
+
 /// Rows of a state that go through a vector together: max and sum have memory for a multiple of them.
 inline constexpr int kStateRows = 8;
 
@@ -35,6 +41,14 @@ struct RowColumns {
   bool contains(std::int32_t c) const { return (c >= first && c < sink_end) || (c >= begin && c < end); }
 };
 
+/// Rows of a strided tensor, strides in elements.
+struct SourceRows {
+  const std::byte* data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
 /// One query tile against one key block.
 template <class T>
 struct BlockTask {
@@ -45,14 +59,19 @@ struct BlockTask {
   const T* queries =
       nullptr;  // groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]
   const RowColumns* columns = nullptr;  // [rows]
-  const T* keys = nullptr;              // units [key_dim][kUnitKeys]; the first holds the block's first column
+  // Units [key_dim][kUnitKeys]; the first holds the block's first column. A tile of one strip, which reads each key
+  // once, may leave them nullptr and give the rows themselves, which are then packed panel by panel.
+  const T* keys = nullptr;
+  SourceRows key_rows;
+  T* key_panel = nullptr;  // scratch: kKeyPanelKeys keys
+  // The columns that have a key.
+  std::int32_t first_key = 0, end_key = 0;
   // Values lie in units of kUnitKeys columns, `value_unit` from one to the next; within a unit keys are
-  // value_stride apart. Rows as the caller has them are units kUnitKeys apart. The first key is that of column
-  // `first_value`.
+  // value_stride apart. Rows as the caller has them are units kUnitKeys apart. The first row is that of column
+  // `first_key`.
   const T* values = nullptr;
   std::int64_t value_stride = 0;
   std::int64_t value_unit = 0;
-  std::int32_t first_value = 0;
 
   T cap_factor = 0;               // softcap·log2(e); 0: none
   const T* bias = nullptr;        // [rows][kBlockKeys], natural units, −∞ hides; nullptr: none
@@ -64,14 +83,8 @@ struct BlockTask {
   T* max = nullptr;     // [rows, padded to kStateRows]: the running state
   T* sum = nullptr;     // [rows, padded to kStateRows]
   T* out = nullptr;     // [rows][value_dim]
-};
-
-/// Rows of a strided tensor, strides in elements.
-struct SourceRows {
-  const std::byte* data = nullptr;
-  DType dtype = DType::f32;
-  std::int64_t row_stride = 0;
-  std::int64_t column_stride = 0;
+  // Scratch [kStripRows][value_dim], or nullptr: given where values are read from memory and this tile alone reads them.
+  T* partial_out = nullptr;
 };
 
 template <class T>

@@ -51,13 +51,19 @@ HWY_INLINE std::int64_t VectorOffset(int v, std::int64_t unit_stride) {
   return column / static_cast<int>(kUnitKeys) * unit_stride + column % static_cast<int>(kUnitKeys);
 }
 
-template <int kRows, int kVectors, class D, class T = hn::TFromD<D>>
-HWY_INLINE void Multiply(D d, const Operands<T>& operands, hn::Vec<D> (&sums)[kRows][kVectors]) {
+/// Sums from +0 on.
+template <int kRows, int kVectors, class D>
+HWY_INLINE void ClearSums(D d, hn::Vec<D> (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
+}
+
+/// Adds all steps to the sums.
+template <int kRows, int kVectors, class D, class T = hn::TFromD<D>>
+HWY_INLINE void Multiply(D d, const Operands<T>& operands, hn::Vec<D> (&sums)[kRows][kVectors]) {
   const T* HWY_RESTRICT a = operands.a;
   const T* HWY_RESTRICT b = operands.b;
   const std::int64_t a_row = operands.a_row, b_unit = operands.b_unit;

@@ -7,6 +7,7 @@
 #define ATTN_KERNELS_TRANSPOSE_INL_H_
 #endif
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/kernels/kernels.h"
 
@@ -56,30 +57,36 @@ HWY_INLINE void TransposeRows(D d, const double* HWY_RESTRICT from, std::int64_t
   StoreBlocks(d, hn::InterleaveUpper(d, a, b), to + to_row, 2 * to_row);
 }
 
-/// kRows rows of one vector each. Rows that fill no whole number of squares share some: six go as two squares of four.
-template <int kRows, class D, class T = hn::TFromD<D>>
-HWY_INLINE void TransposeAllRows(D d, const T* HWY_RESTRICT from, std::int64_t from_row, T* HWY_RESTRICT to) {
-  constexpr std::int64_t kLast = kRows - kSquare<T>;  // the last square's first row
-#pragma GCC unroll 8
-  for (std::int64_t row = 0; row < kRows; row += kSquare<T>) {
-    const std::int64_t first = row < kLast ? row : kLast;
-    TransposeRows(d, from + first * from_row, from_row, to + first, kRows);
+/// The rows behind these, soon to be read: kSquare rows of `columns` numbers.
+template <class T>
+HWY_INLINE void PrefetchRows(const T* rows, std::int64_t row_stride, std::int64_t columns) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  for (std::int64_t row = 0; row < kSquare<T>; ++row) {
+    for (std::int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(rows + row * row_stride + c);
   }
 }
 
-/// to[column][kRows] from kRows rows of `columns` elements.
+/// to[column][kRows] from kRows rows of `columns` elements. Rows that fill no whole number of squares share some: six go
+/// as two squares of four. Memory is read front to back, and asked for a square ahead: keys that lie in DRAM arrive at
+/// the read bandwidth (15.9 GB/s, as reading alone; 11 without asking ahead, 9 column by column).
 template <int kRows, class T>
 HWY_INLINE void TransposeColumns(const T* HWY_RESTRICT from, std::int64_t from_row, std::int64_t columns,
                                  T* HWY_RESTRICT to) {
+  constexpr std::int64_t kLast = kRows - kSquare<T>;  // the last square's first row
   const hn::ScalableTag<T> d;
   const hn::FixedTag<T, kSquare<T>> square;
   const std::int64_t lanes = hn::Lanes(d);
-  std::int64_t column = 0;
-  for (; column + lanes <= columns; column += lanes)
-    TransposeAllRows<kRows>(d, from + column, from_row, to + column * kRows);
-  for (; column + kSquare<T> <= columns; column += kSquare<T>)
-    TransposeAllRows<kRows>(square, from + column, from_row, to + column * kRows);
-  for (; column < columns; ++column) {
+  for (std::int64_t row = 0; row < kRows; row += kSquare<T>) {
+    const std::int64_t first = row < kLast ? row : kLast;
+    const T* rows = from + first * from_row;
+    if constexpr (kRows == kUnitKeys) PrefetchRows(rows + kSquare<T> * from_row, from_row, columns);
+    std::int64_t column = 0;
+    for (; column + lanes <= columns; column += lanes)
+      TransposeRows(d, rows + column, from_row, to + column * kRows + first, kRows);
+    for (; column + kSquare<T> <= columns; column += kSquare<T>)
+      TransposeRows(square, rows + column, from_row, to + column * kRows + first, kRows);
+  }
+  for (std::int64_t column = columns / kSquare<T> * kSquare<T>; column < columns; ++column) {
     for (std::int64_t row = 0; row < kRows; ++row) to[column * kRows + row] = from[row * from_row + column];
   }
 }

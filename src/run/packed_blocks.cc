@@ -22,7 +22,7 @@ SourceRows rows_of(const View4& view, std::int64_t batch, std::int64_t head, std
 }  // namespace
 
 template <class T>
-PackedBlocks<T>::PackedBlocks(const Problem& problem, const KernelSet<T>& kernels, std::int64_t tiles_per_head,
+PackedBlocks<T>::PackedBlocks(const Problem& problem, const KernelSet<T>& kernels, const TilePlan& tiles,
                               int workers)
     : problem_(problem),
       kernels_(kernels),
@@ -31,7 +31,9 @@ PackedBlocks<T>::PackedBlocks(const Problem& problem, const KernelSet<T>& kernel
       blocks_(divide_up(problem.key_offset + problem.longest_keys, kBlockKeys) - first_block_),
       block_keys_(blocks_ > 1 ? kBlockKeys
                               : round_up(problem.key_offset % kBlockKeys + problem.longest_keys, kUnitKeys)),
-      slot_count_(tiles_per_head > 1 ? std::min<std::int64_t>(problem.batch * problem.kv_heads, workers + 1) : 0),
+      slot_count_(tiles.tiles_per_head > 1 ? std::min<std::int64_t>(problem.batch * problem.kv_heads, workers + 1)
+                                           : 0),
+      keys_in_place_(slot_count_ == 0 && tiles.tile_rows <= kStripRows),
       values_in_place_(values_in_place()) {}
 
 // Values are read where they lie, if they are f32 (f64 in f64) and their rows fill whole vectors. Rows wider than a
@@ -67,7 +69,8 @@ void PackedBlocks<T>::carve(Carver* carver) {
 template <class T>
 BlockBuffer<T> PackedBlocks<T>::carve_buffer(Carver* carver) const {
   BlockBuffer<T> buffer;
-  buffer.keys = carver->template take<T>(problem_.key_dim, block_keys_);
+  const std::int64_t keys = keys_in_place_ ? std::min<std::int64_t>(kKeyPanelKeys, block_keys_) : block_keys_;
+  buffer.keys = carver->template take<T>(problem_.key_dim, keys);
   if (!values_in_place_ && problem_.v.present())
     buffer.values = carver->template take<T>(padded_value_dim_, block_keys_);
   return buffer;
@@ -115,22 +118,39 @@ void PackedBlocks<T>::pack(const Hold& hold, const Sequence& sequence, std::int6
   const BlockKeys here = keys_in_block(problem_, sequence, block);
   const std::int64_t row = sequence.key_row + here.from - problem_.key_offset;
   const auto first_column = static_cast<std::int32_t>(here.from - block);
-  kernels_.pack_keys(rows_of(problem_.k, sequence.tensor_batch, hold.kv_head, row), here.to - here.from,
-                     first_column, problem_.key_dim, keys);
+  if (!keys_in_place_) {
+    kernels_.pack_keys(rows_of(problem_.k, sequence.tensor_batch, hold.kv_head, row), here.to - here.from,
+                       first_column, problem_.key_dim, keys);
+  }
   if (!values) return;
   kernels_.pack_values(rows_of(problem_.v, sequence.tensor_batch, hold.kv_head, row), here.to - here.from,
                        problem_.value_dim, block_keys_ * kUnitKeys, values);
 }
 
 template <class T>
-KeyBlock<T> PackedBlocks<T>::view(const Hold& hold, const Sequence& sequence, std::int64_t block, const T* keys,
+KeyBlock<T> PackedBlocks<T>::view(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys,
                                   const T* values) const {
   const BlockKeys here = keys_in_block(problem_, sequence, block);
-  const auto first_column = static_cast<std::int32_t>(here.from - block);
-  if (!values_in_place_) return {keys, values, kUnitKeys, block_keys_ * kUnitKeys, first_column};
-  const auto* row =
-      problem_.v.at(sequence.tensor_batch, hold.kv_head, sequence.key_row + here.from - problem_.key_offset);
-  return {keys, reinterpret_cast<const T*>(row), problem_.v.strides[2], kUnitKeys, first_column};
+  const std::int64_t row = sequence.key_row + here.from - problem_.key_offset;
+  KeyBlock<T> view;
+  view.first_key = static_cast<std::int32_t>(here.from - block);
+  view.end_key = static_cast<std::int32_t>(here.to - block);
+  if (keys_in_place_) {
+    view.key_rows = rows_of(problem_.k, sequence.tensor_batch, hold.kv_head, row);
+    view.key_panel = keys;
+  } else {
+    view.keys = keys;
+  }
+  if (values_in_place_) {
+    view.values = reinterpret_cast<const T*>(problem_.v.at(sequence.tensor_batch, hold.kv_head, row));
+    view.value_stride = problem_.v.strides[2];
+    view.value_unit = kUnitKeys;
+  } else {
+    view.values = values;
+    view.value_stride = kUnitKeys;
+    view.value_unit = block_keys_ * kUnitKeys;
+  }
+  return view;
 }
 
 template <class T>

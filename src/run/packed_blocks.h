@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "src/kernels/kernels.h"
+#include "src/plan/tile_plan.h"
 #include "src/problem.h"
 #include "src/run/scratch.h"
 
@@ -13,11 +14,13 @@ namespace attn {
 /// One block, ready for a kernel.
 template <class T>
 struct KeyBlock {
-  const T* keys = nullptr;
+  const T* keys = nullptr;  // nullptr: `key_rows` are packed by the kernel, to `key_panel`
+  SourceRows key_rows{};
+  T* key_panel = nullptr;
   const T* values = nullptr;
   std::int64_t value_stride = 0;
   std::int64_t value_unit = 0;
-  std::int32_t first_value = 0;
+  std::int32_t first_key = 0, end_key = 0;  // columns
 };
 
 /// Where a worker packs a block for itself.
@@ -35,13 +38,18 @@ struct BlockBuffer {
 template <class T>
 class PackedBlocks {
  public:
-  PackedBlocks(const Problem& problem, const KernelSet<T>& kernels, std::int64_t tiles_per_head, int workers);
+  PackedBlocks(const Problem& problem, const KernelSet<T>& kernels, const TilePlan& tiles, int workers);
 
   /// Takes the shared slots' memory; called once to measure and once for real.
   void carve(Carver* carver);
 
   /// A worker's own buffer.
   BlockBuffer<T> carve_buffer(Carver* carver) const;
+
+  /// Each value is read once, from the caller's memory, and its row is wider than a panel.
+  bool values_are_streamed() const {
+    return keys_in_place_ && values_in_place_ && problem_.value_dim > kernels_.panel_columns;
+  }
 
   /// A worker's hold on a head, for the time of a task; `slot` is −1 where blocks are packed privately.
   struct Hold {
@@ -65,8 +73,7 @@ class PackedBlocks {
   bool try_hold(Slot* slot, std::uint64_t head);
   bool values_in_place() const;
   void pack(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, T* values) const;
-  KeyBlock<T> view(const Hold& hold, const Sequence& sequence, std::int64_t block, const T* keys,
-                   const T* values) const;
+  KeyBlock<T> view(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, const T* values) const;
 
   const Problem& problem_;
   const KernelSet<T>& kernels_;
@@ -75,6 +82,7 @@ class PackedBlocks {
   std::int64_t blocks_;       // of the longest sequence
   std::int64_t block_keys_;   // keys that a block's memory holds: fewer where all keys fit one block
   std::int64_t slot_count_;   // 0: every block is used once, sharing would only cost
+  bool keys_in_place_;        // the kernel packs them
   bool values_in_place_;
   Slot* slots_ = nullptr;
 };

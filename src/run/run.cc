@@ -40,7 +40,7 @@ struct TiledRun {
         tiles(plan_tiles(p)),
         threads(threads),
         workers(static_cast<int>(std::clamp<std::int64_t>(tiles.tasks, 1, threads))),
-        blocks(p, kernels, tiles.tiles_per_head, workers) {}
+        blocks(p, kernels, tiles, workers) {}
 
   void carve(Carver* carver) {
     blocks.carve(carver);

@@ -28,6 +28,7 @@ TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const 
       columns_(carver->take<RowColumns>(most_rows)),
       state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)),
       segment_state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)) {
+  if (blocks->values_are_streamed()) partial_out_ = carver->take<T>(padded_value_dim_, kStripRows);
   if (problem.dense_mask()) bias_ = carver->take<T>(kBlockKeys, most_rows);
   if (!problem.alibi.present()) return;
   slopes_ = carver->take<T>(most_rows);
@@ -121,11 +122,15 @@ typename TileRunner<T>::Sight TileRunner<T>::prepare_block(std::int64_t block, B
   task->queries = queries_;
   task->columns = columns_;
   task->keys = keys.keys;
+  task->key_rows = keys.key_rows;
+  task->key_panel = keys.key_panel;
+  task->first_key = keys.first_key;
+  task->end_key = keys.end_key;
   task->values = keys.values;
   task->value_stride = keys.value_stride;
   task->value_unit = keys.value_unit;
-  task->first_value = keys.first_value;
   task->cap_factor = static_cast<T>(problem_.cap_factor);
+  task->partial_out = partial_out_;
   task->scores = scores_;
   if (bias_) {
     prepare_bias(block);

@@ -61,6 +61,7 @@ class TileRunner {
   T* queries_;
   T* scores_;
   T* bias_ = nullptr;
+  T* partial_out_ = nullptr;
   T* slopes_ = nullptr;
   T* distances_ = nullptr;
   RowColumns* columns_;
