@@ -22,7 +22,7 @@ namespace attn::cli {
 namespace {
 
 // Verbs that have a name but nothing behind it yet.
-constexpr std::array<std::string_view, 6> kPlannedVerbs = {"check", "probe", "map", "generate", "bench", "explore"};
+constexpr std::array<std::string_view, 5> kPlannedVerbs = {"check", "probe", "map", "generate", "explore"};
 
 constexpr const char* kFooter = R"(
 Tensors are files: .npy, .npz:NAME or .safetensors:NAME. Exit codes: 0 done, 1 the answer is no, 2 wrong use.
@@ -38,6 +38,7 @@ void add_verbs(CLI::App& program) {
   add_explain(program);
   add_run(program);
   add_cost(program);
+  add_bench(program);
   add_info(program);
 }
 

@@ -24,6 +24,7 @@ void require(const Status& status);
 /// Each adds its subcommand, with flags, help and callback, to the program.
 void add_explain(CLI::App& program);
 void add_run(CLI::App& program);
+void add_bench(CLI::App& program);
 void add_cost(CLI::App& program);
 void add_info(CLI::App& program);
 

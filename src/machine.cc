@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -16,42 +17,51 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The median of a few runs: what the machine sustains now, which is what a call next to it can have. (The best of them
-// is a moment's luck on a shared machine: up to 10 % more.)
-template <class Context>
-double median_seconds(Executor& executor, void (*task)(void*, std::int64_t, int), Context* context) {
-  constexpr int kRuns = 9;
-  double seconds[kRuns];
-  for (double& run : seconds) {
-    const double start = seconds_now();
-    executor.run(executor.threads(), task, context);
-    run = seconds_now() - start;
-  }
-  std::nth_element(seconds, seconds + kRuns / 2, seconds + kRuns);
-  return seconds[kRuns / 2];
+template <std::size_t kCount>
+double median(double (&values)[kCount]) {
+  std::nth_element(values, values + kCount / 2, values + kCount);
+  return values[kCount / 2];
 }
 
-// One task a thread, each the same work.
+// One task a thread, each the same work; each times itself, so that waking it does not count.
 template <class T>
 struct MultiplyAdds {
   const KernelSet<T>& kernels;
   std::int64_t steps;
-  std::vector<double> flops;  // of each task
+  std::vector<double> gflops;  // of each task
 };
 
 template <class T>
 void multiply_add(void* context, std::int64_t index, int /*worker*/) {
   auto& work = *static_cast<MultiplyAdds<T>*>(context);
   T sink[3] = {T(0.5), T(0.25), T(0)};
-  work.flops[index] = work.kernels.multiply_adds(work.steps, sink);
+  const double start = seconds_now();
+  const double flops = work.kernels.multiply_adds(work.steps, sink);
+  work.gflops[index] = flops / (seconds_now() - start) / 1e9;
 }
 
+// The median of a few runs: what the machine sustains now, which is what a call next to it can have. (The best of them
+// is a moment's luck on a shared machine: up to 10 % more.)
 template <class T>
-double fma_gflops(const KernelSet<T>& kernels, Executor& executor) {
-  MultiplyAdds<T> work{kernels, /*steps=*/1 << 21, std::vector<double>(executor.threads())};
-  const double seconds = median_seconds(executor, multiply_add<T>, &work);
-  return std::accumulate(work.flops.begin(), work.flops.end(), 0.0) / seconds / 1e9;
+double fma_gflops(const KernelSet<T>& kernels, Executor& executor, std::int64_t steps) {
+  double runs[9];
+  for (double& run : runs) {
+    MultiplyAdds<T> work{kernels, steps, std::vector<double>(executor.threads())};
+    executor.run(executor.threads(), multiply_add<T>, &work);
+    run = std::accumulate(work.gflops.begin(), work.gflops.end(), 0.0);
+  }
+  return median(runs);
 }
+
+Status measure_fma(Executor& executor, DType compute, std::int64_t steps, double* gflops) {
+  const Kernels* kernels = kernels_for(current_isa());
+  if (!kernels) return error("isa: scalar has no peak worth measuring; force_isa another one");
+  *gflops =
+      compute == DType::f64 ? fma_gflops(kernels->f64, executor, steps) : fma_gflops(kernels->f32, executor, steps);
+  return {};
+}
+
+constexpr std::int64_t kReadBytes = std::int64_t{256} << 20;
 
 struct Reads {
   const KernelSet<float>& kernels;
@@ -65,24 +75,27 @@ void read_part(void* context, std::int64_t index, int /*worker*/) {
   (void)sink;
 }
 
-Status measure_read(const Kernels& kernels, Executor& executor, double* gbps) {
-  constexpr std::int64_t kBytes = std::int64_t{256} << 20;
-  const Scratch memory(kBytes);
-  if (!memory.data()) return error("memory: ", kBytes, " bytes could not be had to measure reading");
-  std::fill_n(memory.data(), kBytes, std::byte{0});  // touched, so that reading meets no page faults
-  Reads work{kernels.f32, reinterpret_cast<const float*>(memory.data()),
-             kBytes / static_cast<std::int64_t>(sizeof(float)) / executor.threads()};
-  *gbps = static_cast<double>(kBytes) / median_seconds(executor, read_part, &work) / 1e9;
+}  // namespace
+
+MemoryReader::MemoryReader() : memory_(reinterpret_cast<float*>(allocate_pages(kReadBytes))) {
+  if (memory_) std::fill_n(memory_, kReadBytes / static_cast<std::int64_t>(sizeof(float)), 0.0F);  // no page faults
+}
+
+MemoryReader::~MemoryReader() { std::free(memory_); }
+
+Status MemoryReader::read(Executor& executor, double* gbps) {
+  if (!ok()) return error("memory: ", kReadBytes, " bytes could not be had to measure reading");
+  const Kernels* kernels = kernels_for(current_isa());
+  if (!kernels) return error("isa: scalar reads too slowly to measure memory; force_isa another one");
+  Reads work{kernels->f32, memory_, kReadBytes / static_cast<std::int64_t>(sizeof(float)) / executor.threads()};
+  const double start = seconds_now();
+  executor.run(executor.threads(), read_part, &work);
+  *gbps = static_cast<double>(kReadBytes) / (seconds_now() - start) / 1e9;
   return {};
 }
 
-}  // namespace
-
 Status measure_fma(Executor& executor, DType compute, double* gflops) {
-  const Kernels* kernels = kernels_for(current_isa());
-  if (!kernels) return error("isa: scalar has no peak worth measuring; force_isa another one");
-  *gflops = compute == DType::f64 ? fma_gflops(kernels->f64, executor) : fma_gflops(kernels->f32, executor);
-  return {};
+  return measure_fma(executor, compute, /*steps=*/1 << 16, gflops);
 }
 
 Status measure_machine(int threads, DType compute, Machine* machine) {
@@ -90,8 +103,11 @@ Status measure_machine(int threads, DType compute, Machine* machine) {
   const auto pool = make_thread_pool(threads);
   Machine measured;
   measured.threads = pool->threads();
-  ATTN_RETURN_IF_ERROR(measure_fma(*pool, compute, &measured.fma_gflops));
-  ATTN_RETURN_IF_ERROR(measure_read(*kernels_for(current_isa()), *pool, &measured.read_gbps));
+  ATTN_RETURN_IF_ERROR(measure_fma(*pool, compute, /*steps=*/1 << 21, &measured.fma_gflops));
+  MemoryReader memory;
+  double passes[9];
+  for (double& pass : passes) ATTN_RETURN_IF_ERROR(memory.read(*pool, &pass));
+  measured.read_gbps = median(passes);
   *machine = measured;
   return {};
 }

@@ -150,7 +150,7 @@ TEST_F(Refusals, Arguments) {
 }
 
 TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
-  for (const std::string verb : {"check", "probe", "map", "generate", "bench", "explore"}) {
+  for (const std::string verb : {"check", "probe", "map", "generate", "explore"}) {
     expect({{{verb}, "attn: " + verb + " is not available in this version"},
             {{verb, "--help"}, verb + " is not available in this version"}});
   }

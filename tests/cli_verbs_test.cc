@@ -22,7 +22,7 @@ TEST_F(Verbs, AloneTheProgramPrintsItsHelp) {
   const Outcome alone = attn({});
   EXPECT_EQ(alone.exit_code, 0);
   EXPECT_EQ(alone.out, attn({"--help"}).out);
-  for (const char* verb : {"explain", "run", "cost", "info"})
+  for (const char* verb : {"explain", "run", "cost", "bench", "info"})
     EXPECT_NE(alone.out.find(verb), std::string::npos) << verb;
 }
 

@@ -59,20 +59,29 @@ HWY_INLINE void AddAlibi(T* HWY_RESTRICT scores, UnitRange range, T slope, T dis
   }
 }
 
-/// Scores of keys outside the row's intervals become −∞, by selection.
 template <class T>
-HWY_INLINE void HideColumns(T* HWY_RESTRICT scores, UnitRange range, const RowColumns& columns) {
+HWY_INLINE void HidePart(T* HWY_RESTRICT scores, std::int32_t from, std::int32_t to, const RowColumns& columns) {
   const hn::ScalableTag<T> d;
   const auto first = hn::Set(d, static_cast<T>(columns.first)),
              sink_end = hn::Set(d, static_cast<T>(columns.sink_end));
   const auto begin = hn::Set(d, static_cast<T>(columns.begin)), end = hn::Set(d, static_cast<T>(columns.end));
-  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d)) {
+  for (std::int32_t c = from; c < to; c += hn::Lanes(d)) {
     const auto column = hn::Iota(d, static_cast<T>(c));
     const auto in_sink = hn::And(hn::Ge(column, first), hn::Lt(column, sink_end));
     const auto in_window = hn::And(hn::Ge(column, begin), hn::Lt(column, end));
     const auto seen = hn::Or(in_sink, in_window);
     hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + c), MinusInfinity(d)), d, scores + c);
   }
+}
+
+/// Scores of keys outside the row's intervals become −∞, by selection. Units inside the window stay as they are.
+template <class T>
+HWY_INLINE void HideColumns(T* HWY_RESTRICT scores, UnitRange range, const RowColumns& columns) {
+  constexpr std::int32_t kUnit = static_cast<std::int32_t>(kUnitKeys);
+  const std::int32_t inside = std::clamp((columns.begin + kUnit - 1) / kUnit * kUnit, range.begin, range.end);
+  const std::int32_t behind = std::clamp(columns.end / kUnit * kUnit, inside, range.end);
+  HidePart(scores, range.begin, inside, columns);
+  HidePart(scores, behind, range.end, columns);
 }
 
 /// The larger of `max` and the row's largest score. Which of several NaNs or zeros comes out does not matter.
@@ -138,35 +147,42 @@ HWY_INLINE void WeighPart(D d, T* HWY_RESTRICT scores, std::int32_t begin, std::
   }
 }
 
+/// The same for a whole number of block rows, sums in registers.
+template <int kBlockRows, class D, class T = hn::TFromD<D>, int kVectors = kSumLanes / hn::MaxLanes(D())>
+HWY_INLINE void WeighBlockRows(D d, T* HWY_RESTRICT scores, hn::Vec<D> subtract, hn::Vec<D> (&sums)[kVectors]) {
+  constexpr int kAll = kBlockRows * kVectors, kTogether = std::min(kAll, kWeighedVectors);
+#pragma GCC unroll 8
+  for (int first = 0; first < kAll; first += kTogether) {
+    hn::Vec<D> weights[kTogether];
+    WeighVectors(d, scores + first * hn::Lanes(d), subtract, weights);
+#pragma GCC unroll 16
+    for (int v = 0; v < kTogether; ++v) {
+      hn::Vec<D>& sum = sums[(first + v) % kVectors];
+      sum = hn::Add(sum, weights[v]);
+    }
+  }
+}
+
 /// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes. Not inlined: among the
 /// registers of its callers the loop spills.
 template <class D, class T = hn::TFromD<D>>
 HWY_NOINLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) {
   constexpr std::int32_t kLanesHere = static_cast<std::int32_t>(hn::MaxLanes(D()));
-  constexpr std::int32_t kVectors = static_cast<std::int32_t>(kSumLanes) / kLanesHere;  // of a block row
-  constexpr std::int32_t kStep = std::max(kVectors, kWeighedVectors) * kLanesHere;
+  constexpr std::int32_t kBlockRow = static_cast<std::int32_t>(kSumLanes);
+  constexpr int kVectors = kBlockRow / kLanesHere;
+  constexpr int kRowsTogether = std::max(1, kWeighedVectors / kVectors);
   const auto shift = hn::Set(d, subtract);
   T lanes[kSumLanes] = {};
-  std::int32_t c =
-      std::min(range.end, (range.begin + static_cast<std::int32_t>(kSumLanes) - 1) /
-                              static_cast<std::int32_t>(kSumLanes) * static_cast<std::int32_t>(kSumLanes));
+  std::int32_t c = std::min(range.end, (range.begin + kBlockRow - 1) / kBlockRow * kBlockRow);
   WeighPart(d, scores, range.begin, c, shift, lanes);
   hn::Vec<D> sums[kVectors];
 #pragma GCC unroll 32
   for (std::int32_t v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, lanes + v * kLanesHere);
 #pragma GCC unroll 1
-  for (; c + kStep <= range.end; c += kStep) {
-#pragma GCC unroll 8
-    for (std::int32_t first = 0; first < kStep / kLanesHere; first += kWeighedVectors) {
-      hn::Vec<D> weights[kWeighedVectors];
-      WeighVectors(d, scores + c + first * kLanesHere, shift, weights);
-#pragma GCC unroll 16
-      for (std::int32_t v = 0; v < kWeighedVectors; ++v) {
-        hn::Vec<D>& sum = sums[(first + v) % kVectors];
-        sum = hn::Add(sum, weights[v]);
-      }
-    }
-  }
+  for (; c + kRowsTogether * kBlockRow <= range.end; c += kRowsTogether * kBlockRow)
+    WeighBlockRows<kRowsTogether>(d, scores + c, shift, sums);
+#pragma GCC unroll 1
+  for (; c + kBlockRow <= range.end; c += kBlockRow) WeighBlockRows<1>(d, scores + c, shift, sums);
   if (c < range.end) {
 #pragma GCC unroll 32
     for (std::int32_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, lanes + v * kLanesHere);

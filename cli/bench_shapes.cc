@@ -1,0 +1,150 @@
+#include "cli/bench_shapes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/verbs.h"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+void add_prefill(std::vector<BenchShape>* shapes) {
+  for (const std::int64_t dim : {64, 128}) {
+    for (const std::int64_t length : {512, 1024, 4096}) {
+      for (const bool causal : {false, true})
+        shapes->push_back({"prefill", DType::f32, 1, 8, 8, length, length, dim, causal});
+    }
+    shapes->push_back({"prefill", DType::f32, 1, 2, 2, 16384, 16384, dim, false});
+  }
+  shapes->push_back({"prefill, grouped", DType::f32, 1, 32, 8, 2048, 2048, 128, true});
+  shapes->push_back({"prefill, ungrouped", DType::f32, 1, 32, 32, 2048, 2048, 128, true});
+  shapes->push_back({"short batch", DType::f32, 64, 12, 12, 128, 128, 64, false});
+  for (const DType dtype : {DType::bf16, DType::f16})
+    shapes->push_back({"prefill", dtype, 1, 8, 8, 4096, 4096, 128, false});
+}
+
+void add_decode(std::vector<BenchShape>* shapes) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    shapes->push_back({"decode", dtype, 1, 32, 8, 1, 4096, 128, false});
+    shapes->push_back({"decode", dtype, 1, 32, 8, 1, 32768, 128, false});
+    shapes->push_back({"decode", dtype, 8, 32, 8, 1, 4096, 128, false});
+  }
+}
+
+void add_small_calls(std::vector<BenchShape>* shapes) {
+  shapes->push_back({"small call", DType::f32, 1, 1, 1, 3, 3, 2, false});
+  shapes->push_back({"small call", DType::f32, 1, 1, 1, 16, 16, 64, false});
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw Failure{2, where + ": " + what};
+}
+
+DType dtype_named(const std::string& where, const json& value) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+    if (value == name_of(dtype)) return dtype;
+  }
+  refuse(where, "dtype " + value.dump() + " is none; give \"f32\", \"bf16\", \"f16\" or \"f64\"");
+}
+
+void set_sizes(const std::string& where, const json& value, BenchShape* shape) {
+  const std::array<std::int64_t*, 6> sizes{&shape->batch,   &shape->heads, &shape->kv_heads,
+                                           &shape->queries, &shape->keys,  &shape->head_dim};
+  if (!value.is_array() || value.size() != sizes.size())
+    refuse(where, "shape " + value.dump() + "; a list of six is needed: [B, H, Hkv, N, M, D]");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool whole = value[i].is_number_unsigned() && value[i] >= 1 && value[i] <= (std::int64_t{1} << 31);
+    if (!whole) refuse(where, "shape " + value.dump() + "; sizes are whole numbers from 1 to 2147483648");
+    *sizes[i] = value[i];
+  }
+  if (shape->heads % shape->kv_heads != 0)
+    refuse(where, "shape " + value.dump() + "; query heads must be a multiple of key/value heads");
+}
+
+BenchShape shape_of(const std::string& where, const json& entry) {
+  if (!entry.is_object()) refuse(where, "is no object; give {\"name\", \"dtype\", \"shape\", \"causal\"}");
+  BenchShape shape;
+  shape.name = "shape";
+  for (const auto& [key, value] : entry.items()) {
+    if (key == "name" && value.is_string()) {
+      shape.name = value;
+    } else if (key == "dtype") {
+      shape.dtype = dtype_named(where, value);
+    } else if (key == "shape") {
+      set_sizes(where, value, &shape);
+    } else if (key == "causal" && value.is_boolean()) {
+      shape.causal = value;
+    } else {
+      refuse(where, std::string("key \"").append(key) + "\": " + value.dump() +
+                        " is not known; the keys are name (a text), dtype, shape and causal (true or false)");
+    }
+  }
+  if (!entry.contains("shape")) refuse(where, "has no \"shape\"; give [B, H, Hkv, N, M, D]");
+  return shape;
+}
+
+double tensor_bytes(const BenchShape& s) {
+  const auto size = static_cast<double>(size_of(s.dtype));
+  const double queries =
+      static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.queries);
+  return s.key_value_bytes() + 2 * queries * static_cast<double>(s.head_dim) * size;
+}
+
+// Half of the machine's memory, so that nothing is swapped or killed.
+void check_memory(const std::string& where, const BenchShape& shape) {
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (tensor_bytes(shape) > memory / 2) {
+    refuse(where, "its tensors take " + std::to_string(static_cast<std::int64_t>(tensor_bytes(shape) / 1e9)) +
+                      " GB, more than half of this machine's memory; give smaller sizes");
+  }
+}
+
+}  // namespace
+
+double BenchShape::key_value_bytes() const {
+  return 2.0 * static_cast<double>(batch) * static_cast<double>(kv_heads) * static_cast<double>(keys) *
+         static_cast<double>(head_dim) * static_cast<double>(size_of(dtype));
+}
+
+double BenchShape::flops() const {
+  const auto n = static_cast<double>(queries), m = static_cast<double>(keys);
+  // Causal, bottom right: query i sees keys 0 … M − N + i.
+  const double seen = std::min(n, m);
+  const double pairs = causal ? seen * (m - seen) + seen * (seen + 1) / 2 : n * m;
+  return 4.0 * static_cast<double>(batch) * static_cast<double>(heads) * pairs * static_cast<double>(head_dim);
+}
+
+std::vector<BenchShape> standard_shapes() {
+  std::vector<BenchShape> shapes;
+  add_prefill(&shapes);
+  add_decode(&shapes);
+  add_small_calls(&shapes);
+  return shapes;
+}
+
+std::vector<BenchShape> read_shapes(const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream) refuse("--shapes", file + " can't be read; check the path");
+  const json list = json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array() || list.empty()) {
+    refuse("--shapes", file + R"( is no JSON list of shapes; give [{"name": "mine", "dtype": "f32", )" +
+                           R"("shape": [1, 8, 8, 1024, 1024, 64], "causal": false}])");
+  }
+  std::vector<BenchShape> shapes;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string where = "--shapes: " + file + ": entry " + std::to_string(i);
+    shapes.push_back(shape_of(where, list[i]));
+    check_memory(where, shapes.back());
+  }
+  return shapes;
+}
+
+}  // namespace attn::cli

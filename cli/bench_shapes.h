@@ -1,0 +1,34 @@
+// What attn bench measures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attn/dtype.h"
+
+namespace attn::cli {
+
+struct BenchShape {
+  std::string name;
+  DType dtype = DType::f32;  ///< of q, k and v
+  std::int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_dim = 1;
+  bool causal = false;  ///< the last query at the last key, as with a cache
+
+  /// Few queries read all keys and values: memory, not arithmetic, is what takes time.
+  bool is_decode() const { return queries <= 16 && keys >= 1024; }
+
+  /// Bytes of k and v.
+  double key_value_bytes() const;
+
+  /// Four operations a pair of query and key that see each other and a dimension.
+  double flops() const;
+};
+
+/// Prefill, decode and small calls, as users have them.
+std::vector<BenchShape> standard_shapes();
+
+/// A JSON list of {name, dtype, shape: [B, H, Hkv, N, M, D], causal}. Throws Failure{2} that names the file and entry.
+std::vector<BenchShape> read_shapes(const std::string& file);
+
+}  // namespace attn::cli

@@ -1,0 +1,150 @@
+#include "cli/bench_timing.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "attn/attention.h"
+#include "cli/verbs.h"
+
+namespace attn::cli {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// A normal number in each dtype.
+void store(double number, DType dtype, std::byte* to) {
+  const auto single = static_cast<float>(number);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &single, sizeof bits);
+  const auto brain = static_cast<std::uint16_t>(bits >> 16);
+  const auto half = static_cast<std::uint16_t>((bits >> 16 & 0x8000) | (((bits >> 13) & 0x3FFFF) - (112U << 10)));
+  switch (dtype) {
+    case DType::f64: std::memcpy(to, &number, sizeof number); break;
+    case DType::bf16: std::memcpy(to, &brain, sizeof brain); break;
+    case DType::f16: std::memcpy(to, &half, sizeof half); break;
+    default: std::memcpy(to, &single, sizeof single);
+  }
+}
+
+// Normal numbers in huge pages. A table of them, repeated: making a billion would take longer than all calls.
+class Tensor {
+ public:
+  Tensor(DType dtype, std::vector<std::int64_t> shape, std::uint32_t seed)
+      : dtype_(dtype), shape_(std::move(shape)) {
+    std::size_t count = 1;
+    for (const std::int64_t size : shape_) count *= static_cast<std::size_t>(size);
+    const std::size_t bytes = count * size_of(dtype);
+    constexpr std::size_t kHugePage = std::size_t{2} << 20;
+    const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)));
+    if (!memory_) throw std::bad_alloc();
+    madvise(memory_.get(), rounded, MADV_HUGEPAGE);
+    fill(count, seed);
+  }
+
+  OutputView view() { return {memory_.get(), dtype_, {shape_[0], shape_[1], shape_[2], shape_[3]}}; }
+
+ private:
+  void fill(std::size_t count, std::uint32_t seed) {
+    constexpr std::size_t kTable = 1 << 16;
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    const std::size_t size = size_of(dtype_), table = std::min(count, kTable);
+    for (std::size_t i = 0; i < table; ++i) {
+      // Away from 0, where f16 would need denormals.
+      const double number = normal(random);
+      store(std::abs(number) < 1e-3 ? 1e-3 : number, dtype_, memory_.get() + i * size);
+    }
+    for (std::size_t i = table; i < count; i += table)
+      std::memcpy(memory_.get() + i * size, memory_.get(), std::min(table, count - i) * size);
+  }
+
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  DType dtype_;
+  std::vector<std::int64_t> shape_;
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+class Call {
+ public:
+  Call(const BenchShape& s, Executor& executor)
+      : q_(s.dtype, {s.batch, s.heads, s.queries, s.head_dim}, 1),
+        k_(s.dtype, {s.batch, s.kv_heads, s.keys, s.head_dim}, 2),
+        v_(s.dtype, {s.batch, s.kv_heads, s.keys, s.head_dim}, 3),
+        out_(s.dtype, {s.batch, s.heads, s.queries, s.head_dim}, 4) {
+    options_.executor = &executor;
+    options_.causal = s.causal;
+    options_.alignment = Alignment::bottom_right;
+  }
+
+  /// Seconds of `count` calls in a row.
+  double seconds(int count) {
+    const double start = seconds_now();
+    for (int i = 0; i < count; ++i) require(forward(q_.view(), k_.view(), v_.view(), out_.view(), options_));
+    return seconds_now() - start;
+  }
+
+ private:
+  Tensor q_, k_, v_, out_;
+  AttentionOptions options_;
+};
+
+double peak_now(Executor& executor, DType dtype) {
+  double gflops = 0;
+  require(measure_fma(executor, dtype == DType::f64 ? DType::f64 : DType::f32, &gflops));
+  return gflops;
+}
+
+double bandwidth_now(Executor& executor, MemoryReader* memory) {
+  double gbps = 0;
+  require(memory->read(executor, &gbps));
+  return gbps;
+}
+
+}  // namespace
+
+BenchResult measure(const BenchShape& shape, Executor& executor, MemoryReader* memory, double seconds) {
+  Call call(shape, executor);
+  const double once = std::min(call.seconds(1), call.seconds(1));
+  const int calls = static_cast<int>(std::clamp(0.002 / once, 1.0, 1e5));  // a clock needs some work to measure
+  std::vector<double> times, peaks, bandwidths, shares;
+  const double end = seconds_now() + seconds;
+  while (times.size() < 5 || seconds_now() < end) {
+    const double bandwidth = shape.is_decode() ? bandwidth_now(executor, memory) : 0;
+    const double before = peak_now(executor, shape.dtype);
+    const double time = call.seconds(calls) / calls;
+    const double peak = (before + peak_now(executor, shape.dtype)) / 2;
+    times.push_back(time);
+    peaks.push_back(peak);
+    bandwidths.push_back(bandwidth);
+    shares.push_back(shape.is_decode() ? shape.key_value_bytes() / time / 1e9 / bandwidth
+                                       : shape.flops() / time / 1e9 / peak);
+  }
+  BenchResult result;
+  const double time = median(times);
+  result.milliseconds = time * 1e3;
+  result.gflops = shape.flops() / time / 1e9;
+  result.gbps = shape.key_value_bytes() / time / 1e9;
+  result.peak_gflops = median(peaks);
+  result.read_gbps = median(bandwidths);
+  result.share = median(shares);
+  return result;
+}
+
+}  // namespace attn::cli
