@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "attn/isa.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -29,6 +30,9 @@ void add_prefill(std::vector<BenchShape>* shapes) {
   shapes->push_back({"short batch", DType::f32, 64, 12, 12, 128, 128, 64, false});
   for (const DType dtype : {DType::bf16, DType::f16})
     shapes->push_back({"prefill", dtype, 1, 8, 8, 4096, 4096, 128, false});
+  if (!bf16_products_available()) return;
+  for (const bool causal : {false, true})
+    shapes->push_back({"prefill", DType::bf16, 1, 8, 8, 4096, 4096, 128, causal, /*bf16_products=*/true});
 }
 
 void add_decode(std::vector<BenchShape>* shapes) {
@@ -82,12 +86,21 @@ BenchShape shape_of(const std::string& where, const json& entry) {
       set_sizes(where, value, &shape);
     } else if (key == "causal" && value.is_boolean()) {
       shape.causal = value;
+    } else if (key == "compute" && (value == "bf16" || value == "f32")) {
+      shape.bf16_products = value == "bf16";
     } else {
-      refuse(where, std::string("key \"").append(key) + "\": " + value.dump() +
-                        " is not known; the keys are name (a text), dtype, shape and causal (true or false)");
+      refuse(where,
+             std::string("key \"").append(key) + "\": " + value.dump() +
+                 " is not known; the keys are name (a text), dtype, shape, causal (true or false) and compute "
+                 "(f32 or bf16)");
     }
   }
   if (!entry.contains("shape")) refuse(where, "has no \"shape\"; give [B, H, Hkv, N, M, D]");
+  if (shape.bf16_products && (shape.dtype == DType::f64 || !bf16_products_available())) {
+    refuse(where, "compute \"bf16\" needs 16-bit matrix instructions (AMX), which " +
+                      std::string(name_of(current_isa())) +
+                      " here has not, or a dtype other than f64; leave it out");
+  }
   return shape;
 }
 
@@ -108,6 +121,11 @@ void check_memory(const std::string& where, const BenchShape& shape) {
 }
 
 }  // namespace
+
+DType BenchShape::compute() const {
+  if (bf16_products) return DType::bf16;
+  return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
 
 double BenchShape::key_value_bytes() const {
   return 2.0 * static_cast<double>(batch) * static_cast<double>(kv_heads) * static_cast<double>(keys) *

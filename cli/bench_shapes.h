@@ -13,7 +13,11 @@ struct BenchShape {
   std::string name;
   DType dtype = DType::f32;  ///< of q, k and v
   std::int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_dim = 1;
-  bool causal = false;  ///< the last query at the last key, as with a cache
+  bool causal = false;         ///< the last query at the last key, as with a cache
+  bool bf16_products = false;  ///< AttentionOptions::bf16_products
+
+  /// The arithmetic: f64, f32, or bf16 for f32 with 16-bit products.
+  DType compute() const;
 
   /// Few queries read all keys and values: memory, not arithmetic, is what takes time.
   bool is_decode() const { return queries <= 16 && keys >= 1024; }
@@ -28,7 +32,7 @@ struct BenchShape {
 /// Prefill, decode and small calls, as users have them.
 std::vector<BenchShape> standard_shapes();
 
-/// A JSON list of {name, dtype, shape: [B, H, Hkv, N, M, D], causal}. Throws Failure{2} that names the file and entry.
+/// A JSON list of {name, dtype, shape: [B, H, Hkv, N, M, D], causal, compute}. Throws Failure{2} that names the file and entry.
 std::vector<BenchShape> read_shapes(const std::string& file);
 
 }  // namespace attn::cli

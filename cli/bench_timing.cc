@@ -90,6 +90,7 @@ class Call {
         out_(s.dtype, {s.batch, s.heads, s.queries, s.head_dim}, 4) {
     options_.executor = &executor;
     options_.causal = s.causal;
+    options_.bf16_products = s.bf16_products;
     options_.alignment = Alignment::bottom_right;
   }
 

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "attn/isa.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -34,10 +35,9 @@ void swap_rows_and_heads(const char* flag, Input* input) {
 
 // Without --compute, f64 is computed in f64, and everything else in f32.
 DType choose_compute(const std::string& compute, const std::array<DType, 3>& dtypes) {
-  if (compute == "f32") return DType::f32;
+  if (compute == "f32" || compute == "bf16") return DType::f32;
   if (compute == "f64") return DType::f64;
-  if (compute == "bf16") throw Failure{2, "--compute bf16 is not available in this version"};
-  if (!compute.empty()) throw Failure{2, "--compute: \"" + compute + "\" is none; give f32 or f64"};
+  if (!compute.empty()) throw Failure{2, "--compute: \"" + compute + "\" is none; give f32, bf16 or f64"};
 
   const auto doubles = std::count(dtypes.begin(), dtypes.end(), DType::f64);
   if (doubles != 0 && doubles != 3) {
@@ -46,6 +46,12 @@ DType choose_compute(const std::string& compute, const std::array<DType, 3>& dty
                          ", but f64 goes with f64 only; --compute f64 or --compute f32 converts"};
   }
   return doubles == 3 ? DType::f64 : DType::f32;
+}
+
+void check_bf16(const std::string& compute) {
+  if (compute != "bf16" || bf16_products_available()) return;
+  throw Failure{2, std::string("--compute bf16: ") + name_of(current_isa()) +
+                       " on this machine has no 16-bit matrix instructions (AMX); leave it out"};
 }
 
 // f16 and bf16 stay as they are where f32 computes: the library widens them as it goes.
@@ -61,7 +67,10 @@ void ProblemFlags::add_to(CLI::App& verb) {
   verb.add_option("--v", v, "Values [M, Dv], …")->type_name("FILE[:NAME]");
   verb.add_option("--layout", layout, "bshd reads and writes [B, N, H, D]; default bhsd, [B, H, N, D]")
       ->type_name("LAYOUT");
-  verb.add_option("--compute", compute, "f32, or f64 (writes f64); default f64 for f64 tensors, f32 for all others")
+  verb.add_option(
+          "--compute", compute,
+          "f32, f64 (writes f64), or bf16: rounds q, k, v and weights to bf16, much faster where the processor "
+          "has AMX; default f64 for f64 tensors, f32 for all others")
       ->type_name("TYPE");
   attention.add_to(verb);
 }
@@ -92,7 +101,9 @@ Problem read_problem(const ProblemFlags& flags) {
   }
   for (Input* input : {&problem.q, &problem.k, &problem.v}) convert_for(problem.compute, input);
 
+  check_bf16(flags.compute);
   problem.setup = set_up(flags.attention, problem.batch(), problem.query_heads(), problem.compute);
+  problem.setup.options.bf16_products = flags.compute == "bf16";
   problem.files.insert(problem.files.end(), problem.setup.files.begin(), problem.setup.files.end());
   return problem;
 }

@@ -13,7 +13,7 @@ namespace {
 
 void describe_path(const Problem& problem, const TilePlan& tiles, Plan* plan) {
   plan->isa = current_isa();
-  plan->compute = problem.compute;
+  plan->compute = problem.bf16_products ? DType::bf16 : problem.compute;
   if (plan->isa == Isa::scalar) {
     plan->path = "specification";
     plan->reason = "no SIMD target was chosen, so every row runs by the scalar specification";

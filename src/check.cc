@@ -33,6 +33,16 @@ Status check_dtypes(const Problem& p, bool has_values) {
   return {};
 }
 
+Status check_bf16_products(const Problem& p) {
+  if (p.compute == DType::f64)
+    return error("bf16_products: q is f64; give f32, f16 or bf16, or leave bf16_products out");
+  if (!bf16_products_available()) {
+    return error("bf16_products: ", name_of(current_isa()),
+                 " on this machine has no 16-bit matrix instructions (AMX); leave bf16_products out");
+  }
+  return {};
+}
+
 Status check_shapes(const Problem& p, bool has_values) {
   const auto& q = p.q.shape;
   const auto& k = p.k.shape;
@@ -272,6 +282,8 @@ Status check_problem(const Inputs& inputs, const AttentionOptions& options, Prob
   ATTN_RETURN_IF_ERROR(check_dtypes(p, inputs.v != nullptr));
   ATTN_RETURN_IF_ERROR(check_shapes(p, inputs.v != nullptr));
   p.compute = p.q.dtype == DType::f64 ? DType::f64 : DType::f32;
+  p.bf16_products = options.bf16_products;
+  if (p.bf16_products) ATTN_RETURN_IF_ERROR(check_bf16_products(p));
   p.query_heads = p.q.shape[1];
   p.kv_heads = p.k.shape[1];
   p.group = p.kv_heads == 0 ? 1 : p.query_heads / p.kv_heads;

@@ -63,4 +63,9 @@ Status force_isa(Isa isa) {
   return {};
 }
 
+bool bf16_products_available() {
+  const Kernels* kernels = kernels_for(current_isa());
+  return kernels && kernels->has_bf16;
+}
+
 }  // namespace attn

@@ -61,6 +61,7 @@ struct RowKeys {
 struct Problem {
   View4 q, k, v;
   DType compute = DType::f32;
+  bool bf16_products = false;
   std::int64_t batch = 0, query_heads = 0, kv_heads = 0, group = 1;
   std::int64_t key_dim = 0, value_dim = 0;
   std::int64_t longest_queries = 0, longest_keys = 0;

@@ -154,8 +154,7 @@ TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
     expect({{{verb}, "attn: " + verb + " is not available in this version"},
             {{verb, "--help"}, verb + " is not available in this version"}});
   }
-  expect({{run_with({"--compute", "bf16"}), "--compute bf16 is not available in this version"},
-          {{"cost", "-n", "10", "--cache-type", "q8"}, "--cache-type q8 is not available in this version"}});
+  expect({{{"cost", "-n", "10", "--cache-type", "q8"}, "--cache-type q8 is not available in this version"}});
 }
 
 TEST_F(Refusals, HostileSizes) {
@@ -166,6 +165,12 @@ TEST_F(Refusals, HostileSizes) {
           {{"cost", "-n", "99999999999999999999"}, "-n: "},
           {{"cost", "-n", "10", "--heads", "6", "--kv-heads", "4"}, "--heads: 6"},
           {{"cost", "-n", "10", "--threads", "0"}, "--threads: "}});
+}
+
+TEST_F(Refusals, SixteenBitProductsOnATargetThatHasNone) {
+  ASSERT_EQ(setenv("ATTN_ISA", "scalar", 1), 0);
+  expect({{run_with({"--compute", "bf16"}), "--compute bf16: scalar on this machine has no"}});
+  ASSERT_EQ(unsetenv("ATTN_ISA"), 0);
 }
 
 TEST_F(Refusals, AnEnvironmentThatCanNotBeMet) {

@@ -127,7 +127,7 @@ TEST(Halves, WidenTheSameInEveryKernel) {
         const SourceRows rows{reinterpret_cast<const std::byte*>(halves.data()), dtype, stride * kColumns, stride};
         std::vector<float> keys(kRows * kColumns), values(kRows * kColumns);
         kernels_for(isa)->f32.pack_keys(rows, kRows, 0, kColumns, keys.data());
-        kernels_for(isa)->f32.pack_values(rows, kRows, kColumns, kColumns, values.data());
+        kernels_for(isa)->f32.pack_values(rows, kRows, 0, kColumns, kColumns, values.data());
         for (std::int64_t i = 0; i < 0x10000; ++i) {
           const float expected = half.widen(static_cast<std::uint16_t>(i));
           const std::int64_t key = i / kColumns, column = i % kColumns;

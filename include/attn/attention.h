@@ -23,9 +23,10 @@ struct Plan {
   std::string path;    ///< "tiles" or "specification": the code that runs
   std::string reason;  ///< why that one, in a sentence
   Isa isa = Isa::scalar;
-  DType compute = DType::f32;        ///< the arithmetic: f32 or f64
+  DType compute = DType::f32;        ///< the arithmetic: f32, f64, or f32 with bf16 products
   int threads = 1;                   ///< threads that may take part
-  std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile (× key segment, of few tiles)
+  std::int64_t tasks = 0;            ///< independent pieces: sequence × key/value head × query tile, and × key
+                                     ///< segment where there are few tiles
   std::int64_t query_tile_rows = 0;  ///< rows of a query tile, at most
   std::int64_t key_block = 0;        ///< keys of a block
   std::int64_t tiles_full = 0;       ///< query tile × key block pairs that need no mask (an estimate, as the

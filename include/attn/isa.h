@@ -32,4 +32,7 @@ Isa current_isa();
 /// not while another thread is inside a call.
 Status force_isa(Isa isa);
 
+/// AttentionOptions::bf16_products works with the current target on this machine.
+bool bf16_products_available();
+
 }  // namespace attn

@@ -58,12 +58,12 @@ HWY_INLINE void FindGroups(const BlockTask<T>& strip, RowGroups* groups) {
   }
 }
 
-/// The strip of a tile that starts at row `first`.
+/// The strip of a tile that starts at row `first`, of at most `rows` rows.
 template <class T>
-HWY_INLINE BlockTask<T> StripAt(const BlockTask<T>& tile, int first) {
+HWY_INLINE BlockTask<T> StripAt(const BlockTask<T>& tile, int first, int rows) {
   BlockTask<T> strip = tile;
-  strip.rows = std::min(kStripRows, tile.rows - first);
-  strip.queries += first * tile.key_dim;
+  strip.rows = std::min(rows, tile.rows - first);
+  strip.queries += first * tile.query_stride;
   strip.columns += first;
   if (tile.bias) strip.bias += first * kBlockKeys;
   if (tile.slopes) {
@@ -140,7 +140,7 @@ HWY_NOINLINE void ScorePanel(const KeyPanel<T>& panel, std::int64_t key_dim, con
 template <class T>
 HWY_INLINE void ScoreGroup(const BlockTask<T>& strip, const KeyPanel<T>& panel, const RowGroup& group,
                            std::int32_t begin, std::int32_t end) {
-  const T* queries = strip.queries + group.first_row * strip.key_dim;
+  const T* queries = strip.queries + group.first_row * strip.query_stride;
   T* scores = strip.scores + group.first_row * kBlockKeys;
   switch (group.rows) {
     case 1: return ScorePanel<1>(panel, strip.key_dim, queries, begin, end, scores);
@@ -172,6 +172,7 @@ HWY_INLINE void ScoreStrip(const BlockTask<T>& strip, const RowGroups& groups) {
 template <class T>
 HWY_INLINE void TransformRow(const BlockTask<T>& strip, int row, UnitRange range) {
   T* scores = strip.scores + row * kBlockKeys;
+  if (strip.score_factor != 1) ScaleScores(scores, range, strip.score_factor);
   if (strip.cap_factor != 0) CapScores(scores, range, strip.cap_factor);
   if (strip.bias) AddBias(scores, range, strip.bias + row * kBlockKeys);
   if (strip.slopes) AddAlibi(scores, range, strip.slopes[row], strip.distances[row]);
@@ -267,7 +268,7 @@ template <int kRows, class T>
 HWY_NOINLINE void ValuePanel(const BlockTask<T>& strip, const RowGroup& group, const ValueKeys<T>& keys,
                              const T* rescale, std::int64_t begin, std::int64_t end) {
   const T* weights = strip.scores + group.first_row * kBlockKeys + keys.begin;
-  const T* values = strip.values + (keys.begin - strip.first_key) * strip.value_stride;
+  const T* values = strip.values + (keys.begin - strip.first_value) * strip.value_stride;
   const std::int64_t row = group.first_row * strip.value_dim;
   while (begin < end) {
     const Operands<T> operands{weights,
@@ -316,7 +317,7 @@ HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& strip, int row, T resca
     auto sum = hn::Zero(d);
     for (std::int32_t key = columns.lowest(); key < columns.highest(); ++key) {
       if (!columns.contains(key) || (bias && bias[key] == -std::numeric_limits<T>::infinity())) continue;
-      const T* value = strip.values + (key - strip.first_key) * strip.value_stride +
+      const T* value = strip.values + (key - strip.first_value) * strip.value_stride +
                        column / kUnitKeys * strip.value_unit + column % kUnitKeys;
       sum = hn::MulAdd(hn::Set(d, weights[key]), hn::LoadU(d, value), sum);
     }
@@ -378,7 +379,7 @@ HWY_INLINE void AttendBlockStrip(const BlockTask<T>& strip) {
 template <class T>
 void ScoreBlock(const BlockTask<T>& tile) {
   for (int first = 0; first < tile.rows; first += kStripRows) {
-    BlockTask<T> strip = StripAt(tile, first);
+    BlockTask<T> strip = StripAt(tile, first, kStripRows);
     strip.scores += first * kBlockKeys;
     ScoreBlockStrip(strip);
   }
@@ -386,7 +387,7 @@ void ScoreBlock(const BlockTask<T>& tile) {
 
 template <class T>
 void AttendBlock(const BlockTask<T>& tile) {
-  for (int first = 0; first < tile.rows; first += kStripRows) AttendBlockStrip(StripAt(tile, first));
+  for (int first = 0; first < tile.rows; first += kStripRows) AttendBlockStrip(StripAt(tile, first, kStripRows));
 }
 
 /// first ← first merged with next, row by row: what merge_row in src/state.h does.

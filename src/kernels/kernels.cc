@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // foreach_target goes before highway.
 #include "hwy/highway.h"
+#include "src/kernels/bf16-inl.h"
 #include "src/kernels/block-inl.h"
 #include "src/kernels/pack-inl.h"
 #include "src/kernels/peak-inl.h"
@@ -27,13 +28,44 @@ void TanhEach(T* values, std::int64_t count) {
 
 template <class T>
 constexpr KernelSet<T> MakeKernelSet() {
-  return {kPanelColumns<T>, AttendBlock<T>,  ScoreBlock<T>,  MergeStates<T>, DivideColumns<T>,
-          PackKeys<T>,      PackValues<T>,   PackQueries<T>, Weigh<T>,       Exp2Each<T>,
-          TanhEach<T>,      MultiplyAdds<T>, ReadAll<T>};
+  return {.panel_columns = kPanelColumns<T>,
+          .strip_rows = kStripRows,
+          .dim_step = 1,
+          .key_step = kUnitKeys,
+          .reads_in_place = true,
+          .attend_block = AttendBlock<T>,
+          .score_block = ScoreBlock<T>,
+          .merge = MergeStates<T>,
+          .divide_row = DivideColumns<T>,
+          .pack_keys = PackKeys<T>,
+          .pack_values = PackValues<T>,
+          .pack_queries = PackQueries<T>,
+          .weigh = Weigh<T>,
+          .exp2_each = Exp2Each<T>,
+          .tanh_each = TanhEach<T>,
+          .multiply_adds = MultiplyAdds<T>,
+          .read_all = ReadAll<T>};
+}
+
+// f32 but for the products.
+constexpr KernelSet<float> MakeBf16KernelSet() {
+  KernelSet<float> kernels = MakeKernelSet<float>();
+#if HWY_TARGET == HWY_AVX3
+  kernels.strip_rows = bf16::kRows;
+  kernels.dim_step = kernels.key_step = static_cast<int>(bf16::kStep);
+  kernels.reads_in_place = false;
+  kernels.attend_block = bf16::AttendBlock;
+  kernels.score_block = nullptr;
+  kernels.pack_keys = bf16::PackKeys;
+  kernels.pack_values = bf16::PackValues;
+  kernels.pack_queries = bf16::PackQueries;
+#endif
+  return kernels;
 }
 
 const Kernels* Table() {
-  static constexpr Kernels kKernels{MakeKernelSet<float>(), MakeKernelSet<double>()};
+  static const Kernels kKernels{MakeKernelSet<float>(), MakeKernelSet<double>(), MakeBf16KernelSet(),
+                                HWY_TARGET == HWY_AVX3 && has_matrix_instructions()};
   return &kKernels;
 }
 

@@ -56,8 +56,9 @@ struct BlockTask {
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;  // padded to a multiple of kUnitKeys
 
-  const T* queries =
-      nullptr;  // groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]
+  // Groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]; query_stride a row.
+  const T* queries = nullptr;
+  std::int64_t query_stride = 0;
   const RowColumns* columns = nullptr;  // [rows]
   // Units [key_dim][kUnitKeys]; the first holds the block's first column. A tile of one strip, which reads each key
   // once, may leave them nullptr and give the rows themselves, which are then packed panel by panel.
@@ -68,11 +69,13 @@ struct BlockTask {
   std::int32_t first_key = 0, end_key = 0;
   // Values lie in units of kUnitKeys columns, `value_unit` from one to the next; within a unit keys are
   // value_stride apart. Rows as the caller has them are units kUnitKeys apart. The first row is that of column
-  // `first_key`.
+  // `first_value`.
   const T* values = nullptr;
   std::int64_t value_stride = 0;
   std::int64_t value_unit = 0;
+  std::int32_t first_value = 0;
 
+  T score_factor = 1;             // multiplies q·k where the queries have no factor
   T cap_factor = 0;               // softcap·log2(e); 0: none
   const T* bias = nullptr;        // [rows][kBlockKeys], natural units, −∞ hides; nullptr: none
   const T* slopes = nullptr;      // [rows] ALiBi × log2(e); nullptr: none
@@ -91,6 +94,12 @@ template <class T>
 struct KernelSet {
   /// Value columns that a kernel reads side by side.
   int panel_columns;
+  /// Rows whose scores are in work at once: `scores` has memory for as many.
+  int strip_rows;
+  /// Packed keys have memory for dims padded to this, and blocks for keys padded to `key_step`.
+  int dim_step, key_step;
+  /// Keys and values may be left where they lie, and queries take the scale.
+  bool reads_in_place;
 
   /// Advances the state of every row over the block.
   void (*attend_block)(const BlockTask<T>& task);
@@ -112,9 +121,10 @@ struct KernelSet {
   void (*pack_keys)(const SourceRows& keys, std::int64_t count, std::int32_t first_column, std::int64_t key_dim,
                     T* units);
 
-  /// Values to units [count][kUnitKeys], `unit_stride` from one to the next; columns behind value_dim become 0.
-  void (*pack_values)(const SourceRows& values, std::int64_t count, std::int64_t value_dim,
-                      std::int64_t unit_stride, T* units);
+  /// Values to units [keys][kUnitKeys], `unit_stride` from one to the next: `count` rows become those of columns
+  /// [first_column, first_column + count); columns behind value_dim become 0.
+  void (*pack_values)(const SourceRows& values, std::int64_t count, std::int32_t first_column,
+                      std::int64_t value_dim, std::int64_t unit_stride, T* units);
 
   /// `count` query rows (at most kRowGroup) that start at `rows`, times `factor` in f64, rounded once, to
   /// [key_dim][count].
@@ -136,6 +146,10 @@ struct KernelSet {
 struct Kernels {
   KernelSet<float> f32;
   KernelSet<double> f64;
+  /// f32 with 16-bit products: q, k, v and the weights rounded to bf16. Its score_block is nullptr; all of it is, in
+  /// effect, where `has_bf16` is false.
+  KernelSet<float> bf16;
+  bool has_bf16;
 
   template <class T>
   const KernelSet<T>& of() const {
@@ -146,6 +160,9 @@ struct Kernels {
     }
   }
 };
+
+/// This machine has 16-bit matrix instructions that the system lets a process use.
+bool has_matrix_instructions();
 
 /// The kernels of a target; nullptr for Isa::scalar, which is the specification, and where this machine lacks it.
 const Kernels* kernels_for(Isa isa);

@@ -114,8 +114,8 @@ void PackKeys(const SourceRows& keys, std::int64_t count, std::int32_t first_col
 }
 
 template <class T>
-void PackValues(const SourceRows& values, std::int64_t count, std::int64_t value_dim, std::int64_t unit_stride,
-                T* units) {
+void PackValues(const SourceRows& values, std::int64_t count, std::int32_t first_column, std::int64_t value_dim,
+                std::int64_t unit_stride, T* units) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t kChunk = 64;
   T row[kChunk];
@@ -125,7 +125,7 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int64_t value
     for (std::int64_t r = 0; r < count; ++r) {
       WidenRow(values, r, column, columns, row);
       for (std::int64_t unit = 0; unit < columns; unit += kUnitKeys) {
-        T* to = units + (column + unit) / kUnitKeys * unit_stride + r * kUnitKeys;
+        T* to = units + (column + unit) / kUnitKeys * unit_stride + (first_column + r) * kUnitKeys;
         for (std::int64_t c = 0; c < kUnitKeys; c += hn::Lanes(d))
           hn::StoreU(hn::LoadU(d, row + unit + c), d, to + c);
       }

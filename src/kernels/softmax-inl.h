@@ -29,6 +29,14 @@ HWY_INLINE hn::Vec<D> MinusInfinity(D d) {
 }
 
 template <class T>
+HWY_INLINE void ScaleScores(T* HWY_RESTRICT scores, UnitRange range, T score_factor) {
+  const hn::ScalableTag<T> d;
+  const auto factor = hn::Set(d, score_factor);
+  for (std::int32_t c = range.begin; c < range.end; c += hn::Lanes(d))
+    hn::StoreU(hn::Mul(hn::LoadU(d, scores + c), factor), d, scores + c);
+}
+
+template <class T>
 HWY_INLINE void CapScores(T* HWY_RESTRICT scores, UnitRange range, T cap_factor) {
   const hn::ScalableTag<T> d;
   const auto factor = hn::Set(d, cap_factor);

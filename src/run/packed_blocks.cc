@@ -26,14 +26,15 @@ PackedBlocks<T>::PackedBlocks(const Problem& problem, const KernelSet<T>& kernel
                               int workers)
     : problem_(problem),
       kernels_(kernels),
+      padded_key_dim_(round_up(problem.key_dim, kernels.dim_step)),
       padded_value_dim_(round_up(problem.value_dim, kUnitKeys)),
       first_block_(problem.key_offset / kBlockKeys),
       blocks_(divide_up(problem.key_offset + problem.longest_keys, kBlockKeys) - first_block_),
       block_keys_(blocks_ > 1 ? kBlockKeys
-                              : round_up(problem.key_offset % kBlockKeys + problem.longest_keys, kUnitKeys)),
+                              : round_up(problem.key_offset % kBlockKeys + problem.longest_keys, kernels.key_step)),
       slot_count_(tiles.tiles_per_head > 1 ? std::min<std::int64_t>(problem.batch * problem.kv_heads, workers + 1)
                                            : 0),
-      keys_in_place_(slot_count_ == 0 && tiles.tile_rows <= kStripRows),
+      keys_in_place_(kernels.reads_in_place && slot_count_ == 0 && tiles.tile_rows <= kStripRows),
       values_in_place_(values_in_place()) {}
 
 // Values are read where they lie, if they are f32 (f64 in f64) and their rows fill whole vectors. Rows wider than a
@@ -43,8 +44,9 @@ template <class T>
 bool PackedBlocks<T>::values_in_place() const {
   const View4& v = problem_.v;
   const bool packing_pays = slot_count_ > 0 && v.shape[3] > kernels_.panel_columns;
-  return !packing_pays && v.present() && size_of(v.dtype) == sizeof(T) && v.strides[3] == 1 &&
-         v.shape[3] % kUnitKeys == 0 && reinterpret_cast<std::uintptr_t>(v.data) % sizeof(T) == 0;
+  return kernels_.reads_in_place && !packing_pays && v.present() && size_of(v.dtype) == sizeof(T) &&
+         v.strides[3] == 1 && v.shape[3] % kUnitKeys == 0 &&
+         reinterpret_cast<std::uintptr_t>(v.data) % sizeof(T) == 0;
 }
 
 template <class T>
@@ -53,7 +55,7 @@ void PackedBlocks<T>::carve(Carver* carver) {
   for (std::int64_t i = 0; i < slot_count_; ++i) {
     Slot slot_memory;
     slot_memory.states = carver->template take<std::atomic<std::uint8_t>>(blocks_);
-    slot_memory.keys = carver->template take<T>(problem_.key_dim, block_keys_, blocks_);
+    slot_memory.keys = carver->template take<T>(padded_key_dim_, block_keys_, blocks_);
     slot_memory.values = values_in_place_ || !problem_.v.present()
                              ? nullptr
                              : carver->template take<T>(padded_value_dim_, block_keys_, blocks_);
@@ -70,7 +72,7 @@ template <class T>
 BlockBuffer<T> PackedBlocks<T>::carve_buffer(Carver* carver) const {
   BlockBuffer<T> buffer;
   const std::int64_t keys = keys_in_place_ ? std::min<std::int64_t>(kKeyPanelKeys, block_keys_) : block_keys_;
-  buffer.keys = carver->template take<T>(problem_.key_dim, keys);
+  buffer.keys = carver->template take<T>(padded_key_dim_, keys);
   if (!values_in_place_ && problem_.v.present())
     buffer.values = carver->template take<T>(padded_value_dim_, block_keys_);
   return buffer;
@@ -124,7 +126,7 @@ void PackedBlocks<T>::pack(const Hold& hold, const Sequence& sequence, std::int6
   }
   if (!values) return;
   kernels_.pack_values(rows_of(problem_.v, sequence.tensor_batch, hold.kv_head, row), here.to - here.from,
-                       problem_.value_dim, block_keys_ * kUnitKeys, values);
+                       first_column, problem_.value_dim, block_keys_ * kUnitKeys, values);
 }
 
 template <class T>
@@ -144,6 +146,7 @@ KeyBlock<T> PackedBlocks<T>::view(const Hold& hold, const Sequence& sequence, st
   if (values_in_place_) {
     view.values = reinterpret_cast<const T*>(problem_.v.at(sequence.tensor_batch, hold.kv_head, row));
     view.value_stride = problem_.v.strides[2];
+    view.first_value = view.first_key;
     view.value_unit = kUnitKeys;
   } else {
     view.values = values;
@@ -159,7 +162,7 @@ KeyBlock<T> PackedBlocks<T>::block(const Hold& hold, const Sequence& sequence, s
   if (hold.slot >= 0) {
     Slot& slot = slots_[hold.slot];
     const std::int64_t index = block / kBlockKeys - first_block_;
-    T* keys = slot.keys + index * block_keys_ * problem_.key_dim;
+    T* keys = slot.keys + index * block_keys_ * padded_key_dim_;
     T* values = slot.values ? slot.values + index * block_keys_ * padded_value_dim_ : nullptr;
     std::uint8_t state = slot.states[index].load(std::memory_order_acquire);
     if (state == kUnpacked &&

@@ -21,6 +21,7 @@ struct KeyBlock {
   std::int64_t value_stride = 0;
   std::int64_t value_unit = 0;
   std::int32_t first_key = 0, end_key = 0;  // columns
+  std::int32_t first_value = 0;             // the column of the first row of values
 };
 
 /// Where a worker packs a block for itself.
@@ -77,7 +78,7 @@ class PackedBlocks {
 
   const Problem& problem_;
   const KernelSet<T>& kernels_;
-  std::int64_t padded_value_dim_;
+  std::int64_t padded_key_dim_, padded_value_dim_;
   std::int64_t first_block_;  // index of the block that holds the first key
   std::int64_t blocks_;       // of the longest sequence
   std::int64_t block_keys_;   // keys that a block's memory holds: fewer where all keys fit one block

@@ -156,9 +156,17 @@ void store_padding(const Problem& problem, const Destination& destination) {
 }
 
 template <class T>
+const KernelSet<T>& kernels_of(const Kernels& kernels, const Problem& problem) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (problem.bf16_products) return kernels.bf16;
+  }
+  return kernels.of<T>();
+}
+
+template <class T>
 Status run_in(const Problem& problem, const Destination& destination) {
   const Kernels* kernels = kernels_for(current_isa());
-  ATTN_RETURN_IF_ERROR(kernels ? run_tiles<T>(problem, destination, kernels->of<T>())
+  ATTN_RETURN_IF_ERROR(kernels ? run_tiles<T>(problem, destination, kernels_of<T>(*kernels, problem))
                                : run_specification<T>(problem, destination));
   store_padding<T>(problem, destination);
   return {};
@@ -188,7 +196,7 @@ std::int64_t scratch_bytes_of(const Problem& problem) {
     return rows.used();
   }
   return problem.compute == DType::f64 ? tiled_scratch_bytes(problem, kernels->f64)
-                                       : tiled_scratch_bytes(problem, kernels->f32);
+                                       : tiled_scratch_bytes(problem, kernels_of<float>(*kernels, problem));
 }
 
 }  // namespace attn

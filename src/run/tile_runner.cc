@@ -21,10 +21,11 @@ TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const 
     : problem_(problem),
       kernels_(kernels),
       blocks_(blocks),
+      padded_key_dim_(round_up(problem.key_dim, kernels.dim_step)),
       padded_value_dim_(round_up(problem.value_dim, kUnitKeys)),
       buffer_(blocks->carve_buffer(carver)),
-      queries_(carver->take<T>(problem.key_dim, most_rows)),
-      scores_(carver->take<T>(kBlockKeys, most_rows)),
+      queries_(carver->take<T>(padded_key_dim_, round_up(most_rows, kernels.strip_rows))),
+      scores_(carver->take<T>(kBlockKeys, round_up(most_rows, kernels.strip_rows))),
       columns_(carver->take<RowColumns>(most_rows)),
       state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)),
       segment_state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)) {
@@ -62,8 +63,7 @@ void TileRunner<T>::pack_queries() {
       const std::int64_t row = sequence_.query_row + position_of(first + r);
       rows[r] = {q.at(sequence_.tensor_batch, head_of(first + r), row), q.dtype, 0, q.strides[3]};
     }
-    kernels_.pack_queries(rows, count, problem_.key_dim, problem_.query_factor,
-                          queries_ + first * problem_.key_dim);
+    kernels_.pack_queries(rows, count, problem_.key_dim, problem_.query_factor, queries_ + first * padded_key_dim_);
   }
 }
 
@@ -120,15 +120,18 @@ typename TileRunner<T>::Sight TileRunner<T>::prepare_block(std::int64_t block, B
   task->key_dim = problem_.key_dim;
   task->value_dim = padded_value_dim_;
   task->queries = queries_;
+  task->query_stride = padded_key_dim_;
   task->columns = columns_;
   task->keys = keys.keys;
   task->key_rows = keys.key_rows;
   task->key_panel = keys.key_panel;
   task->first_key = keys.first_key;
   task->end_key = keys.end_key;
+  task->first_value = keys.first_value;
   task->values = keys.values;
   task->value_stride = keys.value_stride;
   task->value_unit = keys.value_unit;
+  if (!kernels_.reads_in_place) task->score_factor = static_cast<T>(problem_.query_factor);
   task->cap_factor = static_cast<T>(problem_.cap_factor);
   task->partial_out = partial_out_;
   task->scores = scores_;

@@ -54,7 +54,7 @@ class TileRunner {
   const Problem& problem_;
   const KernelSet<T>& kernels_;
   PackedBlocks<T>* blocks_;
-  const std::int64_t padded_value_dim_;
+  const std::int64_t padded_key_dim_, padded_value_dim_;
 
   // Scratch memory.
   BlockBuffer<T> buffer_;

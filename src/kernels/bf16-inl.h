@@ -1,0 +1,333 @@
+// Attention of a query tile over a key block with 16-bit products: q, k, v and the weights rounded to bf16, products
+// summed in f32 by the processor's own matrix instructions (AMX). Softmax is the f32 kernels'.
+//
+// TDPBF16PS multiplies 16 rows of 32 numbers with 32 numbers of 16 columns, and sums pairs of products: so dims (of
+// q·k) and keys (of weights·v) lie in pairs, and are padded with zeros to 32.
+
+#if defined(ATTN_KERNELS_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTN_KERNELS_BF16_INL_H_
+#undef ATTN_KERNELS_BF16_INL_H_
+#else
+#define ATTN_KERNELS_BF16_INL_H_
+#endif
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "src/arithmetic/integers.h"
+#include "src/kernels/block-inl.h"
+#include "src/kernels/pack-inl.h"
+#include "src/kernels/softmax-inl.h"
+
+#if HWY_TARGET == HWY_AVX3
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16,amx-tile,amx-bf16")
+namespace attn::HWY_NAMESPACE::bf16 {
+
+using Bits = std::uint16_t;
+
+inline constexpr std::int64_t kStep = 32;      // dims or keys that one instruction takes
+inline constexpr std::int64_t kTile = 16;      // rows and columns of a matrix register
+inline constexpr int kRows = 2 * kTile;        // of a strip
+inline constexpr std::int64_t kMostRow = 256;  // numbers converted at a time
+
+// ---- packing
+
+/// `count` numbers from column `column` on as bf16, and zeros up to `padded`.
+HWY_INLINE void RoundRow(const SourceRows& source, std::int64_t row, std::int64_t column, std::int64_t count,
+                         std::int64_t padded, Bits* to) {
+  std::fill(to + count, to + padded, Bits{0});
+  if (source.dtype == DType::bf16 && source.column_stride == 1) {
+    std::memcpy(to, source.data + (row * source.row_stride + column) * 2, count * sizeof(Bits));
+    return;
+  }
+  alignas(64) float wide[kMostRow];
+  WidenRow(source, row, column, count, wide);
+  std::fill(wide + count, wide + padded, 0.0F);
+  for (std::int64_t i = 0; i < padded; i += 16) {
+    const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_load_ps(wide + i));
+    std::memcpy(to + i, &rounded, sizeof rounded);
+  }
+}
+
+/// The whole row, in pieces.
+HWY_INLINE void RoundWholeRow(const SourceRows& source, std::int64_t row, std::int64_t columns, std::int64_t padded,
+                              Bits* to) {
+  for (std::int64_t column = 0; column < padded; column += kMostRow) {
+    const std::int64_t count = std::clamp<std::int64_t>(columns - column, 0, kMostRow);
+    RoundRow(source, row, column, count, std::min(kMostRow, padded - column), to + column);
+  }
+}
+
+/// Units [dims/2][16 keys][2]: pairs of dims, on their side as the f32 units are.
+void PackKeys(const SourceRows& keys, std::int64_t count, std::int32_t first_column, std::int64_t key_dim,
+              float* units) {
+  const std::int64_t dims = round_up(key_dim, kStep), pairs = dims / 2;
+  const std::int64_t end = first_column + count;
+  for (std::int64_t start = first_column / kStep * kStep; start < round_up(end, kStep); start += kUnitKeys) {
+    for (std::int64_t piece = 0; piece < dims; piece += kMostRow) {
+      const std::int64_t here = std::min(kMostRow, dims - piece);
+      alignas(64) Bits rows[kUnitKeys * kMostRow];
+      for (std::int64_t r = 0; r < kUnitKeys; ++r) {
+        const std::int64_t key = start + r - first_column;
+        const std::int64_t columns =
+            key >= 0 && key < count ? std::clamp<std::int64_t>(key_dim - piece, 0, here) : 0;
+        RoundRow(keys, std::max<std::int64_t>(key, 0), piece, columns, here, rows + r * here);
+      }
+      // Pairs are moved as f32 is: only bits move.
+      TransposeColumns<kUnitKeys>(reinterpret_cast<const float*>(rows), here / 2, here / 2,
+                                  units + start * pairs + piece / 2 * kUnitKeys);
+    }
+  }
+}
+
+/// Units of 16 columns [keys/2][16][2]: pairs of keys.
+void PackValues(const SourceRows& values, std::int64_t count, std::int32_t first_column, std::int64_t value_dim,
+                std::int64_t unit_stride, float* units) {
+  const std::int64_t columns = round_up(value_dim, kUnitKeys), end = first_column + count;
+  for (std::int64_t key = first_column / kStep * kStep; key < round_up(end, kStep); key += 2) {
+    for (std::int64_t piece = 0; piece < columns; piece += kMostRow) {
+      const std::int64_t padded = std::min(kMostRow, columns - piece);
+      alignas(64) Bits rows[2][kMostRow];
+      for (int r = 0; r < 2; ++r) {
+        const std::int64_t row = key + r - first_column;
+        const std::int64_t here =
+            row >= 0 && row < count ? std::clamp<std::int64_t>(value_dim - piece, 0, padded) : 0;
+        RoundRow(values, std::max<std::int64_t>(row, 0), piece, here, padded, rows[r]);
+      }
+      for (std::int64_t c = 0; c < padded; c += kUnitKeys) {
+        const __m512i even =
+            _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(rows[0] + c)));
+        const __m512i odd = _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(rows[1] + c)));
+        const __m512i pairs = _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
+        _mm512_storeu_si512(units + (piece + c) / kUnitKeys * unit_stride + key / 2 * kUnitKeys, pairs);
+      }
+    }
+  }
+}
+
+/// Rows of dims numbers, a row where f32 has as many: half of the memory stays unused. The scale comes after q·k.
+void PackQueries(const SourceRows* rows, int count, std::int64_t key_dim, double /*factor*/, float* group) {
+  const std::int64_t dims = round_up(key_dim, kStep);
+  for (int r = 0; r < count; ++r)
+    RoundWholeRow(rows[r], 0, key_dim, dims, reinterpret_cast<Bits*>(group + r * dims));
+}
+
+// ---- products
+
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1, start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+/// Columns of the block that a strip works on, multiples of kStep.
+struct StepRange {
+  std::int32_t begin, end;
+};
+
+/// Two units of keys against up to two tiles of rows.
+template <int kRowTiles>
+HWY_INLINE void ScoreTwoUnits(const BlockTask<float>& strip, std::int64_t dims, std::int32_t column) {
+  const float* unit = strip.keys + column * (dims / 2);
+  const float* next = unit + kUnitKeys * (dims / 2);
+  const std::int64_t query_bytes = dims * static_cast<std::int64_t>(sizeof(float));
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int64_t d = 0; d < dims; d += kStep) {
+    const auto* queries = reinterpret_cast<const Bits*>(strip.queries) + d;
+    _tile_loadd(4, queries, query_bytes);
+    _tile_loadd(6, unit + d / 2 * kUnitKeys, 64);
+    _tile_loadd(7, next + d / 2 * kUnitKeys, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (kRowTiles == 2) {
+      _tile_loadd(5, queries + kTile * dims * 2, query_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  float* scores = strip.scores + column;
+  constexpr std::int64_t kScoreBytes = kBlockKeys * sizeof(float);
+  _tile_stored(0, scores, kScoreBytes);
+  _tile_stored(1, scores + kTile, kScoreBytes);
+  if constexpr (kRowTiles == 2) {
+    _tile_stored(2, scores + kTile * kBlockKeys, kScoreBytes);
+    _tile_stored(3, scores + kTile * kBlockKeys + kTile, kScoreBytes);
+  }
+}
+
+/// Where the sums of a strip's rows and 32 columns wait.
+struct alignas(64) ValueSums {
+  float of[kRows][2 * kTile];
+};
+
+/// Weights of all rows times the values of two units of columns.
+template <int kRowTiles>
+HWY_INLINE void SumTwoUnits(const Bits* weights, const float* unit, const float* next, StepRange range,
+                            ValueSums* sums) {
+  constexpr std::int64_t kWeightBytes = kBlockKeys * sizeof(Bits), kSumBytes = 2 * kTile * sizeof(float);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int32_t key = range.begin; key < range.end; key += kStep) {
+    _tile_loadd(4, weights + key, kWeightBytes);
+    _tile_loadd(6, unit + key / 2 * kUnitKeys, 64);
+    _tile_loadd(7, next + key / 2 * kUnitKeys, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (kRowTiles == 2) {
+      _tile_loadd(5, weights + kTile * kBlockKeys + key, kWeightBytes);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, sums->of[0], kSumBytes);
+  _tile_stored(1, sums->of[0] + kTile, kSumBytes);
+  if constexpr (kRowTiles == 2) {
+    _tile_stored(2, sums->of[kTile], kSumBytes);
+    _tile_stored(3, sums->of[kTile] + kTile, kSumBytes);
+  }
+}
+
+/// out ← out·rescale + sums, of rows [first, end) and the columns [column, column + 32) that there are.
+HWY_INLINE void AddSums(const BlockTask<float>& strip, const ValueSums& sums, int first, int end,
+                        std::int64_t column, const float* rescale) {
+  const hn::ScalableTag<float> d;
+  const std::int64_t columns = std::min<std::int64_t>(2 * kTile, strip.value_dim - column);
+  for (int row = first; row < end; ++row) {
+    if (strip.columns[row].empty()) continue;
+    const auto factor = hn::Set(d, rescale[row]);
+    float* out = strip.out + row * strip.value_dim + column;
+    for (std::int64_t c = 0; c < columns; c += kTile)
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, out + c), factor, hn::LoadU(d, sums.of[row] + c)), d, out + c);
+  }
+}
+
+/// Values of one unit of columns; a last single one goes with itself, and what it yields is not used.
+HWY_INLINE const float* ValueUnit(const BlockTask<float>& strip, std::int64_t column) {
+  return strip.values + std::min(column, strip.value_dim - kTile) / kUnitKeys * strip.value_unit;
+}
+
+template <int kRowTiles>
+HWY_INLINE void AddValues(const BlockTask<float>& strip, const Bits* weights, StepRange range,
+                          const float* rescale) {
+  for (std::int64_t column = 0; column < strip.value_dim; column += 2 * kTile) {
+    ValueSums sums;
+    SumTwoUnits<kRowTiles>(weights, ValueUnit(strip, column), ValueUnit(strip, column + kTile), range, &sums);
+    AddSums(strip, sums, 0, strip.rows, column, rescale);
+  }
+}
+
+/// The values of one unit of columns as the row sees them: 0 where a key is hidden.
+HWY_INLINE void KeepSeenValues(const BlockTask<float>& strip, int row, StepRange range, const float* unit,
+                               Bits* kept) {
+  const RowColumns& columns = strip.columns[row];
+  const float* bias = strip.bias ? strip.bias + row * kBlockKeys : nullptr;
+  std::memcpy(kept, unit, range.end * kUnitKeys * sizeof(Bits));
+  for (std::int32_t key = range.begin; key < range.end; ++key) {
+    const bool hidden = !columns.contains(key) || (bias && bias[key] == -std::numeric_limits<float>::infinity());
+    for (std::int64_t c = 0; hidden && c < kUnitKeys; ++c) kept[key / 2 * 2 * kUnitKeys + 2 * c + key % 2] = 0;
+  }
+}
+
+/// The same sums with the values of hidden keys left out, row by row: only where they hold NaN or Inf.
+HWY_NOINLINE void AddSeenValues(const BlockTask<float>& strip, const Bits* weights, StepRange range,
+                                const float* rescale) {
+  alignas(64) Bits unit[kBlockKeys * kUnitKeys], next[kBlockKeys * kUnitKeys];
+  for (int row = 0; row < strip.rows; ++row) {
+    for (std::int64_t column = 0; column < strip.value_dim; column += 2 * kTile) {
+      KeepSeenValues(strip, row, range, ValueUnit(strip, column), unit);
+      KeepSeenValues(strip, row, range, ValueUnit(strip, column + kTile), next);
+      ValueSums sums;
+      SumTwoUnits<2>(weights, reinterpret_cast<const float*>(unit), reinterpret_cast<const float*>(next), range,
+                     &sums);
+      AddSums(strip, sums, row, row + 1, column, rescale);
+    }
+  }
+}
+
+// ---- the strip
+
+HWY_INLINE StepRange RangeOf(const BlockTask<float>& strip) {
+  StepRange range{static_cast<std::int32_t>(kBlockKeys), 0};
+  for (int row = 0; row < strip.rows; ++row) {
+    if (strip.columns[row].empty()) continue;
+    range.begin = std::min(range.begin, strip.columns[row].lowest());
+    range.end = std::max(range.end, strip.columns[row].highest());
+  }
+  constexpr auto kStep32 = static_cast<std::int32_t>(kStep);
+  return {range.begin / kStep32 * kStep32, (range.end + kStep32 - 1) / kStep32 * kStep32};
+}
+
+HWY_INLINE void RoundWeights(const float* weights, StepRange range, Bits* to) {
+  for (std::int32_t c = range.begin; c < range.end; c += kStep) {
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(weights + c + 16), _mm512_loadu_ps(weights + c));
+    std::memcpy(to + c, &rounded, sizeof rounded);
+  }
+}
+
+/// One step of the online softmax; leaves the weights in `weights` [kRows][kBlockKeys].
+HWY_INLINE void Softmax(const BlockTask<float>& strip, StepRange range, float* rescale, Bits* weights) {
+  const hn::ScalableTag<float> d;
+  const UnitRange units{range.begin, range.end};
+  float max[kRows] = {}, sum[kRows] = {};
+  for (int row = 0; row < strip.rows; ++row) {
+    max[row] = strip.max[row];
+    if (strip.columns[row].empty()) continue;
+    TransformRow(strip, row, units);
+    max[row] = MaxOfRow(d, strip.scores + row * kBlockKeys, units, strip.max[row]);
+  }
+  for (int row = 0; row < strip.rows; ++row) {
+    float* scores = strip.scores + row * kBlockKeys;
+    if (strip.columns[row].empty()) {
+      std::fill(scores + range.begin, scores + range.end, 0.0F);
+    } else {
+      const float subtract = max[row] == -std::numeric_limits<float>::infinity() ? 0.0F : max[row];
+      sum[row] = WeighRow(d, scores, units, subtract);
+    }
+    RoundWeights(scores, range, weights + row * kBlockKeys);
+  }
+  AdvanceRows(strip, max, sum, rescale);
+}
+
+template <int kRowTiles>
+HWY_INLINE void AttendStrip(const BlockTask<float>& strip) {
+  const StepRange range = RangeOf(strip);
+  if (range.begin >= range.end) return;
+  const std::int64_t dims = round_up(strip.key_dim, kStep);
+  for (std::int32_t column = range.begin; column < range.end; column += kStep)
+    ScoreTwoUnits<kRowTiles>(strip, dims, column);
+  alignas(64)
+      Bits weights[kRows * kBlockKeys];  // rows behind the strip's hold anything: only their own sums see it
+  float rescale[kRows];
+  Softmax(strip, range, rescale, weights);
+  if (strip.leave_out_hidden) return AddSeenValues(strip, weights, range, rescale);
+  AddValues<kRowTiles>(strip, weights, range, rescale);
+}
+
+void AttendBlock(const BlockTask<float>& tile) {
+  const TileShapes shapes;
+  _tile_loadconfig(&shapes);
+  for (int first = 0; first < tile.rows; first += kRows) {
+    BlockTask<float> strip = StripAt(tile, first, kRows);
+    if (strip.rows > kTile) {
+      AttendStrip<2>(strip);
+    } else {
+      AttendStrip<1>(strip);
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace attn::HWY_NAMESPACE::bf16
+HWY_POP_ATTRIBUTES
+#endif  // HWY_TARGET == HWY_AVX3
+
+#endif
