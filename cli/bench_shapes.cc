@@ -97,7 +97,7 @@ BenchShape shape_of(const std::string& where, const json& entry) {
   }
   if (!entry.contains("shape")) refuse(where, "has no \"shape\"; give [B, H, Hkv, N, M, D]");
   if (shape.bf16_products && (shape.dtype == DType::f64 || !bf16_products_available())) {
-    refuse(where, "compute \"bf16\" needs 16-bit matrix instructions (AMX), which " +
+    refuse(where, "compute \"bf16\" needs 16-bit products (AMX or AVX-512 BF16), which " +
                       std::string(name_of(current_isa())) +
                       " here has not, or a dtype other than f64; leave it out");
   }

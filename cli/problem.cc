@@ -51,7 +51,7 @@ DType choose_compute(const std::string& compute, const std::array<DType, 3>& dty
 void check_bf16(const std::string& compute) {
   if (compute != "bf16" || bf16_products_available()) return;
   throw Failure{2, std::string("--compute bf16: ") + name_of(current_isa()) +
-                       " on this machine has no 16-bit matrix instructions (AMX); leave it out"};
+                       " on this machine has no 16-bit products (AMX or AVX-512 BF16); leave it out"};
 }
 
 // f16 and bf16 stay as they are where f32 computes: the library widens them as it goes.

@@ -38,7 +38,7 @@ Status check_bf16_products(const Problem& p) {
     return error("bf16_products: q is f64; give f32, f16 or bf16, or leave bf16_products out");
   if (!bf16_products_available()) {
     return error("bf16_products: ", name_of(current_isa()),
-                 " on this machine has no 16-bit matrix instructions (AMX); leave bf16_products out");
+                 " on this machine has no 16-bit products (AMX or AVX-512 BF16); leave bf16_products out");
   }
   return {};
 }

@@ -23,3 +23,7 @@ foreach(test conformance real)
   target_sources(engine_${test}_test PRIVATE onnx_case.cc)
   target_compile_definitions(engine_${test}_test PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")
 endforeach()
+
+# 16-bit products by vectors, also where the processor has matrix registers.
+add_test(NAME engine_bf16_dot_test COMMAND engine_bf16_test)
+set_tests_properties(engine_bf16_dot_test PROPERTIES ENVIRONMENT ATTN_BF16=dot)

@@ -17,7 +17,7 @@ namespace {
 class Bf16Products : public testing::Test {
  protected:
   void SetUp() override {
-    if (!bf16_products_available()) GTEST_SKIP() << "no 16-bit matrix instructions here";
+    if (!bf16_products_available()) GTEST_SKIP() << "no 16-bit products here";
   }
 };
 

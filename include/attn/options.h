@@ -72,10 +72,12 @@ struct AttentionOptions {
   /// (forward_state). Masks and lengths still count from the first key given.
   std::int64_t key_offset = 0;
 
-  /// Rounds q, k, v and the weights to bf16 and multiplies them with the processor's matrix instructions (AMX), summed
-  /// in f32: several times faster than f32, with errors of about 2^−9 relative to the largest value (PyTorch's bf16
-  /// rounds at the same places). Scores, softmax and sums stay f32, and results are as reproducible as all others, but
-  /// on this path alone. An error where bf16_products_available() is false, and for f64. weights() does not use it.
+  /// Rounds q, k, v and the weights to bf16 and multiplies them with the processor's 16-bit instructions, summed in f32:
+  /// several times faster than f32 with AMX, up to twice with AVX-512 BF16 (some processors run that at half rate, where
+  /// f32 is as fast: measure), with errors of up to 2^−9 of the largest value (PyTorch's bf16 rounds at the same
+  /// places). Softmax and sums stay f32. Results are as reproducible as all others, but the processor sums pairs of
+  /// products in its own way: other machines may differ in the last bits. An error where bf16_products_available() is
+  /// false, and for f64. weights() does not use it.
   bool bf16_products = false;
 
   /// Who runs the tasks; nullptr: default_executor().

@@ -1,8 +1,8 @@
 // Attention of a query tile over a key block with 16-bit products: q, k, v and the weights rounded to bf16, products
-// summed in f32 by the processor's own matrix instructions (AMX). Softmax is the f32 kernels'.
+// summed in f32 by the processor's own instructions (bf16_products-inl.h). Softmax is the f32 kernels'.
 //
-// TDPBF16PS multiplies 16 rows of 32 numbers with 32 numbers of 16 columns, and sums pairs of products: so dims (of
-// q·k) and keys (of weights·v) lie in pairs, and are padded with zeros to 32.
+// Those instructions sum pairs of products: so dims (of q·k) and keys (of weights·v) lie in pairs, padded with zeros
+// to 32.
 
 #if defined(ATTN_KERNELS_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTN_KERNELS_BF16_INL_H_
@@ -18,6 +18,7 @@
 
 #include "hwy/highway.h"
 #include "src/arithmetic/integers.h"
+#include "src/kernels/bf16_products-inl.h"
 #include "src/kernels/block-inl.h"
 #include "src/kernels/pack-inl.h"
 #include "src/kernels/softmax-inl.h"
@@ -26,11 +27,6 @@
 HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16,amx-tile,amx-bf16")
 namespace attn::HWY_NAMESPACE::bf16 {
 
-using Bits = std::uint16_t;
-
-inline constexpr std::int64_t kStep = 32;      // dims or keys that one instruction takes
-inline constexpr std::int64_t kTile = 16;      // rows and columns of a matrix register
-inline constexpr int kRows = 2 * kTile;        // of a strip
 inline constexpr std::int64_t kMostRow = 256;  // numbers converted at a time
 
 // ---- packing
@@ -115,86 +111,7 @@ void PackQueries(const SourceRows* rows, int count, std::int64_t key_dim, double
     RoundWholeRow(rows[r], 0, key_dim, dims, reinterpret_cast<Bits*>(group + r * dims));
 }
 
-// ---- products
-
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1, start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-/// Columns of the block that a strip works on, multiples of kStep.
-struct StepRange {
-  std::int32_t begin, end;
-};
-
-/// Two units of keys against up to two tiles of rows.
-template <int kRowTiles>
-HWY_INLINE void ScoreTwoUnits(const BlockTask<float>& strip, std::int64_t dims, std::int32_t column) {
-  const float* unit = strip.keys + column * (dims / 2);
-  const float* next = unit + kUnitKeys * (dims / 2);
-  const std::int64_t query_bytes = dims * static_cast<std::int64_t>(sizeof(float));
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (std::int64_t d = 0; d < dims; d += kStep) {
-    const auto* queries = reinterpret_cast<const Bits*>(strip.queries) + d;
-    _tile_loadd(4, queries, query_bytes);
-    _tile_loadd(6, unit + d / 2 * kUnitKeys, 64);
-    _tile_loadd(7, next + d / 2 * kUnitKeys, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    if constexpr (kRowTiles == 2) {
-      _tile_loadd(5, queries + kTile * dims * 2, query_bytes);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-  float* scores = strip.scores + column;
-  constexpr std::int64_t kScoreBytes = kBlockKeys * sizeof(float);
-  _tile_stored(0, scores, kScoreBytes);
-  _tile_stored(1, scores + kTile, kScoreBytes);
-  if constexpr (kRowTiles == 2) {
-    _tile_stored(2, scores + kTile * kBlockKeys, kScoreBytes);
-    _tile_stored(3, scores + kTile * kBlockKeys + kTile, kScoreBytes);
-  }
-}
-
-/// Where the sums of a strip's rows and 32 columns wait.
-struct alignas(64) ValueSums {
-  float of[kRows][2 * kTile];
-};
-
-/// Weights of all rows times the values of two units of columns.
-template <int kRowTiles>
-HWY_INLINE void SumTwoUnits(const Bits* weights, const float* unit, const float* next, StepRange range,
-                            ValueSums* sums) {
-  constexpr std::int64_t kWeightBytes = kBlockKeys * sizeof(Bits), kSumBytes = 2 * kTile * sizeof(float);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (std::int32_t key = range.begin; key < range.end; key += kStep) {
-    _tile_loadd(4, weights + key, kWeightBytes);
-    _tile_loadd(6, unit + key / 2 * kUnitKeys, 64);
-    _tile_loadd(7, next + key / 2 * kUnitKeys, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    if constexpr (kRowTiles == 2) {
-      _tile_loadd(5, weights + kTile * kBlockKeys + key, kWeightBytes);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-  _tile_stored(0, sums->of[0], kSumBytes);
-  _tile_stored(1, sums->of[0] + kTile, kSumBytes);
-  if constexpr (kRowTiles == 2) {
-    _tile_stored(2, sums->of[kTile], kSumBytes);
-    _tile_stored(3, sums->of[kTile] + kTile, kSumBytes);
-  }
-}
+// ---- weighted values
 
 /// out ← out·rescale + sums, of rows [first, end) and the columns [column, column + 32) that there are.
 HWY_INLINE void AddSums(const BlockTask<float>& strip, const ValueSums& sums, int first, int end,
@@ -215,12 +132,13 @@ HWY_INLINE const float* ValueUnit(const BlockTask<float>& strip, std::int64_t co
   return strip.values + std::min(column, strip.value_dim - kTile) / kUnitKeys * strip.value_unit;
 }
 
-template <int kRowTiles>
+template <class Products>
 HWY_INLINE void AddValues(const BlockTask<float>& strip, const Bits* weights, StepRange range,
                           const float* rescale) {
   for (std::int64_t column = 0; column < strip.value_dim; column += 2 * kTile) {
+    const TwoUnits units{ValueUnit(strip, column), ValueUnit(strip, column + kTile)};
     ValueSums sums;
-    SumTwoUnits<kRowTiles>(weights, ValueUnit(strip, column), ValueUnit(strip, column + kTile), range, &sums);
+    Products::Multiply(strip.rows, ValueProduct(weights, units, range, &sums));
     AddSums(strip, sums, 0, strip.rows, column, rescale);
   }
 }
@@ -238,6 +156,7 @@ HWY_INLINE void KeepSeenValues(const BlockTask<float>& strip, int row, StepRange
 }
 
 /// The same sums with the values of hidden keys left out, row by row: only where they hold NaN or Inf.
+template <class Products>
 HWY_NOINLINE void AddSeenValues(const BlockTask<float>& strip, const Bits* weights, StepRange range,
                                 const float* rescale) {
   alignas(64) Bits unit[kBlockKeys * kUnitKeys], next[kBlockKeys * kUnitKeys];
@@ -245,9 +164,9 @@ HWY_NOINLINE void AddSeenValues(const BlockTask<float>& strip, const Bits* weigh
     for (std::int64_t column = 0; column < strip.value_dim; column += 2 * kTile) {
       KeepSeenValues(strip, row, range, ValueUnit(strip, column), unit);
       KeepSeenValues(strip, row, range, ValueUnit(strip, column + kTile), next);
+      const TwoUnits kept{reinterpret_cast<const float*>(unit), reinterpret_cast<const float*>(next)};
       ValueSums sums;
-      SumTwoUnits<2>(weights, reinterpret_cast<const float*>(unit), reinterpret_cast<const float*>(next), range,
-                     &sums);
+      Products::Multiply(strip.rows, ValueProduct(weights, kept, range, &sums));
       AddSums(strip, sums, row, row + 1, column, rescale);
     }
   }
@@ -297,33 +216,28 @@ HWY_INLINE void Softmax(const BlockTask<float>& strip, StepRange range, float* r
   AdvanceRows(strip, max, sum, rescale);
 }
 
-template <int kRowTiles>
+template <class Products>
 HWY_INLINE void AttendStrip(const BlockTask<float>& strip) {
   const StepRange range = RangeOf(strip);
   if (range.begin >= range.end) return;
   const std::int64_t dims = round_up(strip.key_dim, kStep);
-  for (std::int32_t column = range.begin; column < range.end; column += kStep)
-    ScoreTwoUnits<kRowTiles>(strip, dims, column);
+  for (std::int32_t column = range.begin; column < range.end; column += kStep) {
+    const float* unit = strip.keys + column * (dims / 2);
+    const TwoUnits keys{unit, unit + kUnitKeys * (dims / 2)};
+    Products::Multiply(strip.rows, ScoreProduct(strip.queries, dims, keys, strip.scores + column));
+  }
   alignas(64)
       Bits weights[kRows * kBlockKeys];  // rows behind the strip's hold anything: only their own sums see it
   float rescale[kRows];
   Softmax(strip, range, rescale, weights);
-  if (strip.leave_out_hidden) return AddSeenValues(strip, weights, range, rescale);
-  AddValues<kRowTiles>(strip, weights, range, rescale);
+  if (strip.leave_out_hidden) return AddSeenValues<Products>(strip, weights, range, rescale);
+  AddValues<Products>(strip, weights, range, rescale);
 }
 
+template <class Products>
 void AttendBlock(const BlockTask<float>& tile) {
-  const TileShapes shapes;
-  _tile_loadconfig(&shapes);
-  for (int first = 0; first < tile.rows; first += kRows) {
-    BlockTask<float> strip = StripAt(tile, first, kRows);
-    if (strip.rows > kTile) {
-      AttendStrip<2>(strip);
-    } else {
-      AttendStrip<1>(strip);
-    }
-  }
-  _tile_release();
+  [[maybe_unused]] const Products products{};  // holds what the instructions need for as long as it lives
+  for (int first = 0; first < tile.rows; first += kRows) AttendStrip<Products>(StripAt(tile, first, kRows));
 }
 
 }  // namespace attn::HWY_NAMESPACE::bf16

@@ -48,13 +48,14 @@ constexpr KernelSet<T> MakeKernelSet() {
 }
 
 // f32 but for the products.
-constexpr KernelSet<float> MakeBf16KernelSet() {
+KernelSet<float> MakeBf16KernelSet() {
   KernelSet<float> kernels = MakeKernelSet<float>();
 #if HWY_TARGET == HWY_AVX3
   kernels.strip_rows = bf16::kRows;
   kernels.dim_step = kernels.key_step = static_cast<int>(bf16::kStep);
   kernels.reads_in_place = false;
-  kernels.attend_block = bf16::AttendBlock;
+  const bool matrix = bf16_products_here() == Bf16Products::matrix;
+  kernels.attend_block = matrix ? bf16::AttendBlock<bf16::MatrixProducts> : bf16::AttendBlock<bf16::DotProducts>;
   kernels.score_block = nullptr;
   kernels.pack_keys = bf16::PackKeys;
   kernels.pack_values = bf16::PackValues;
@@ -65,7 +66,7 @@ constexpr KernelSet<float> MakeBf16KernelSet() {
 
 const Kernels* Table() {
   static const Kernels kKernels{MakeKernelSet<float>(), MakeKernelSet<double>(), MakeBf16KernelSet(),
-                                HWY_TARGET == HWY_AVX3 && has_matrix_instructions()};
+                                HWY_TARGET == HWY_AVX3 && bf16_products_here() != Bf16Products::none};
   return &kKernels;
 }
 

@@ -161,8 +161,10 @@ struct Kernels {
   }
 };
 
-/// This machine has 16-bit matrix instructions that the system lets a process use.
-bool has_matrix_instructions();
+/// How this machine multiplies 16-bit numbers: by matrix registers (AMX, which the system must grant), by dot products
+/// of vectors (AVX-512 BF16), or not at all. ATTN_BF16=dot in the environment chooses dot products where there are both.
+enum class Bf16Products { none, dot, matrix };
+Bf16Products bf16_products_here();
 
 /// The kernels of a target; nullptr for Isa::scalar, which is the specification, and where this machine lacks it.
 const Kernels* kernels_for(Isa isa);
