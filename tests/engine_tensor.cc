@@ -32,6 +32,7 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> shape, Layout layout)
     if (layout == Layout::gapped) stride += 3;
     size_ *= shape_[order[i]];
   }
+  row_major_ = layout == Layout::row_major || layout == Layout::unaligned;
   first_ = layout == Layout::unaligned ? 1 : 0;
   std::int64_t last = first_;
   for (int d = 0; d < rank; ++d) {
@@ -50,6 +51,7 @@ TensorView Tensor::view() const { return {memory_.data() + first_, dtype_, shape
 OutputView Tensor::output() { return {memory_.data() + first_, dtype_, shape_, strides_}; }
 
 std::int64_t Tensor::offset(std::int64_t index) const {
+  if (row_major_) return first_ + index * static_cast<std::int64_t>(size_of(dtype_));
   std::int64_t elements = 0;
   for (int d = static_cast<int>(shape_.size()) - 1; d >= 0; --d) {
     elements += index % shape_[d] * strides_[d];

@@ -69,6 +69,7 @@ class Tensor {
   std::vector<std::int64_t> strides_;
   std::int64_t size_ = 0;
   std::int64_t first_ = 0;  // byte of element 0
+  bool row_major_ = true;   // elements lie as they are counted
   std::vector<std::byte> memory_;
 };
 
