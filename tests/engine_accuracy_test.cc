@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 #include "engine_judge.h"
 #include "engine_problem.h"
@@ -123,6 +125,53 @@ TEST(Accuracy, AlibiSlopesAreThePapers) {
   EXPECT_EQ(alibi_slopes(12),
             std::vector<float>({0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F, 0x1p-6F, 0x1p-7F, 0x1p-8F, half_power,
                                 half_power / 2, half_power / 4, half_power / 8}));
+}
+
+struct Error {
+  double largest = 0, relative = 0;  // relative: of the root of the mean of squares
+};
+
+Error error_of(const Problem& problem) {
+  const Answer answer = attend(problem);
+  const reference::Result expected = judge(problem);
+  Error error;
+  double squares = 0, expected_squares = 0;
+  for (std::int64_t i = 0; i < answer.out.size(); ++i) {
+    const double off = answer.out.get(i) - expected.out[i];
+    error.largest = std::max(error.largest, std::abs(off));
+    squares += off * off;
+    expected_squares += expected.out[i] * expected.out[i];
+  }
+  error.relative = std::sqrt(squares / expected_squares);
+  return error;
+}
+
+// The figures of docs/numerics.md: inputs of 512 tokens, q, k and v in bf16 numbers so that all lines see the same.
+TEST(Accuracy, Figures) {
+  struct Line {
+    const char* name;
+    bool causal;
+    double spread;
+    bool bf16_products;
+  };
+  for (const Line& line : {Line{"f32", false, 1, false},
+                           {"f32, causal", true, 1, false},
+                           {"f32, q and k x 30", false, 30, false},
+                           {"bf16 products", false, 1, true},
+                           {"bf16 products, causal", true, 1, true}}) {
+    if (line.bf16_products && !bf16_products_available()) continue;
+    Problem problem = normal_problem({1, 2, 2, 512, 512, 64, 64}, 1, DType::bf16, DType::bf16, line.spread);
+    problem.out_dtype = DType::f32;
+    problem.plain.causal = line.causal;
+    problem.plain.bf16_products = line.bf16_products;
+    const Error error = error_of(problem);
+    std::printf("%-24s largest %.1e, relative %.1e\n", line.name, error.largest, error.relative);
+    if (line.bf16_products) {
+      EXPECT_LE(error.relative, 0x1p-8);
+    } else {
+      EXPECT_TRUE(within_bound(problem, attend(problem))) << line.name;
+    }
+  }
 }
 
 // A comparison that NaN or a wrong zero could pass would make all of the above worthless.
