@@ -12,6 +12,21 @@ endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/attn-config.cmake.in ${CMAKE_BINARY_DIR}/attn-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/attn-config-version.cmake COMPATIBILITY SameMinorVersion)
+
+# The prefix may be another at installation (cmake --install --prefix), so attn.pc finds it from its own place. A
+# directory that is absolute stays where it is.
+set(ATTN_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
+  set(ATTN_PC_PREFIX "\${pcfiledir}/${to_prefix}")
+endif()
+foreach(directory LIBDIR INCLUDEDIR)
+  set(ATTN_PC_${directory} "\${prefix}/${CMAKE_INSTALL_${directory}}")
+  if(IS_ABSOLUTE ${CMAKE_INSTALL_${directory}})
+    set(ATTN_PC_${directory} ${CMAKE_INSTALL_${directory}})
+  endif()
+endforeach()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/attn.pc.in ${CMAKE_BINARY_DIR}/attn.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/attn-config.cmake ${CMAKE_BINARY_DIR}/attn-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn)

@@ -73,7 +73,9 @@ build() {
   if [[ -t 2 ]]; then
     ninja -C "$directory" "$@" >&2
   else
-    say "building in ${directory#"$attn_root"/} (the first time takes a few minutes)"
+    local remark=" (the first time takes a few minutes)"
+    [[ ! -f $directory/.ninja_log ]] || remark=""  # ninja's record of earlier builds
+    say "building in ${directory#"$attn_root"/}$remark"
     quietly "$directory/build.log" ninja -C "$directory" "$@"
   fi
 }

@@ -18,6 +18,9 @@ if(TARGET attn)
 endif()
 
 if(TARGET attn_cli)
+  add_test(NAME house_install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_install_test.sh ${CMAKE_BINARY_DIR}
+    ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${CMAKE_CURRENT_BINARY_DIR}/house_readme_example.cc "${ATTN_SANITIZE}")
+  set_tests_properties(house_install PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
   add_test(NAME house_readme_commands COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_readme_test.sh
     ${PROJECT_SOURCE_DIR} $<TARGET_FILE:attn_cli>)
 endif()
