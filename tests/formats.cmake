@@ -1,5 +1,5 @@
 # formats/: reading and writing tensor files.
-foreach(test npy npz safetensors write mutation elsewhere)
+foreach(test npy npz safetensors write mutation numpy elsewhere)
   attn_test(formats_${test}_test attn_formats)
 endforeach()
 target_sources(formats_mutation_test PRIVATE formats_allocations.cc)

@@ -3,6 +3,9 @@ add_test(NAME house_includes COMMAND ${PROJECT_SOURCE_DIR}/.ci/check_includes)
 add_test(NAME house_checks COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_checks_test.sh ${PROJECT_SOURCE_DIR}
   ${CMAKE_CXX_COMPILER})
 
+add_test(NAME house_skips COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_skips_test.sh ${CMAKE_CTEST_COMMAND}
+  "${ATTN_ALL_SKIPPED}")
+
 if(TARGET attn)
   add_test(NAME house_symbols COMMAND ${PROJECT_SOURCE_DIR}/.ci/check_symbols $<TARGET_FILE:attn>)
 
