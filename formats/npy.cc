@@ -31,8 +31,9 @@ Status read_frame(const std::string& source, const Bytes& file, std::string_view
         major == 1 ? load<std::uint16_t>(file.data + kVersionEnd) : load<std::uint32_t>(file.data + kVersionEnd);
   }
   if (dict_start + length > kMaxNpyHeaderBytes) {
-    return Status::error(source + ": has an .npy header of " + std::to_string(length) +
-                         " bytes, but none of a plain tensor is longer than 64 KiB; save it again with numpy.save");
+    return Status::error(source + ": has an .npy header of " + std::to_string(length) + " bytes behind its first " +
+                         std::to_string(dict_start) + ", but the two of a plain tensor are at most " +
+                         std::to_string(kMaxNpyHeaderBytes) + " together; save it again with numpy.save");
   }
   if (file.size < dict_start + length) {
     return Status::error(source + ": ends within the .npy header, after " + std::to_string(file.size) +
@@ -63,8 +64,8 @@ Status interpret_descr(const std::string& source, const std::string& descr, NpyH
   }
   const auto type = element_type_of_npy_code(code);
   if (!type || std::string_view("<>=|").find(order) == std::string_view::npos) {
-    return refuse_descr(
-        source, descr, "is not one that is read; convert it to float32, float64, float16, bool or an integer type");
+    return refuse_descr(source, descr,
+                        "is not one that is read; convert it to float32, float64 or float16, or a mask to bool");
   }
   if (order == '|' && size_of(*type) > 1) {
     return refuse_descr(source, descr, "lacks a byte order; '<' or '>' must come first");

@@ -89,6 +89,10 @@ struct OutputFile::State {
     if (*descriptor >= 0) return {};
     const int error_number = errno;
     temporary.clear();
+    if (error_number == ENOENT && !directory.empty()) {
+      return Status::error(path + ": there is no directory " + directory.string() +
+                           "; make it first, or write elsewhere");
+    }
     return refuse(path, "no file can be made in its directory", error_number);
   }
 

@@ -56,7 +56,8 @@ Status check_offsets(const std::string& path, const std::vector<SafetensorsEntry
     position = entry->end;
   }
   if (position == data_bytes) return {};
-  return refuse(path, "has " + std::to_string(data_bytes - position) + " bytes after its last tensor");
+  const std::uint64_t rest = data_bytes - position;
+  return refuse(path, "has " + std::to_string(rest) + (rest == 1 ? " byte" : " bytes") + " after its last tensor");
 }
 
 Status check_shape(const std::string& path, const SafetensorsEntry& entry) {
@@ -91,7 +92,7 @@ Status read_safetensors(const std::string& path, const Bytes& file, const std::o
   const auto type = element_type_of_safetensors_name(entry.dtype);
   if (!type) {
     return Status::error(source + ": dtype " + in_quotes(entry.dtype) +
-                         " is not one that is read; convert it to F32, F64, F16, BF16, BOOL or an integer type");
+                         " is not one that is read; convert it to F32, F64, F16 or BF16, or a mask to BOOL");
   }
   auto strides = row_major_strides(entry.shape);
   const Bytes elements = data.slice(entry.begin, entry.end - entry.begin);

@@ -34,9 +34,10 @@ Status append_integers(const Tensor& tensor, std::size_t count, std::vector<std:
 Status view_of(const Tensor& tensor, TensorView* view) {
   const auto dtype = dtype_of(tensor.type);
   if (!dtype) {
-    return Status::error(
-        tensor.source + ": holds " + name_of(tensor.type) +
-        " numbers, but attention takes f32, f64, f16, bf16 and, for masks, bool; convert it first");
+    return Status::error(tensor.source + ": holds " + name_of(tensor.type) +
+                         " numbers, but attention takes f32, f64, f16 and bf16, and bool for masks; convert a mask "
+                         "to bool (true = may "
+                         "attend) or to a float (added to the scores), anything else to a float");
   }
   if (tensor.shape.size() > kMaxRank) {
     return Status::error(

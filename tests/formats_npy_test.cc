@@ -134,7 +134,10 @@ TEST(Npy, RefusesMalformedFiles) {
           {npy(npy_dict("|O", "(3,)"), three), "holds pickled Python objects, which are never loaded"},
           {npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,)}", three),
            "records of several fields"},
-          {npy(npy_dict("<c8", "(3,)"), three), "'<c8' is not one that is read"},
+          {npy(npy_dict("<c8", "(3,)"), three),
+           "'<c8' is not one that is read; convert it to float32, float64 or float16, or a mask to bool"},
+          {std::string("\x93NUMPY\x01\x00\xff\xff", 10) + good,
+           "header of 65535 bytes behind its first 10, but the two of a plain tensor are at most 65536 together"},
           {npy(npy_dict("<V2", "(3,)"), three), "if they are bfloat16"},
           {npy(npy_dict("f4", "(3,)"), three), "is not one that is read"},
           {npy(npy_dict("|f4", "(3,)"), three), "lacks a byte order"},
@@ -192,6 +195,7 @@ TEST(Tensor, BecomesAView) {
   EXPECT_NE(view_of(deep, &view).message().find("has 5 dimensions"), std::string::npos);
   const Tensor integers = read(directory.file("t.npy", npy(npy_dict("<i4", "(1,)"), bytes_of(1))));
   EXPECT_NE(view_of(integers, &view).message().find("holds i32 numbers"), std::string::npos);
+  EXPECT_NE(view_of(integers, &view).message().find("convert a mask to bool"), std::string::npos);
 }
 
 TEST(Tensor, BecomesAListOfIntegers) {

@@ -63,7 +63,7 @@ TEST(Safetensors, RefusesMalformedHeaders) {
           {bytes_of<std::uint64_t>(3) + "{}", "claims a .safetensors header of 3 bytes"},
           {safetensors(" {}", ""), "doesn't start with '{'"},
           {safetensors("{}", ""), "holds no tensor"},
-          {safetensors("{}", "x"), "1 bytes after its last tensor"},
+          {safetensors("{}", "x"), "1 byte after its last tensor"},
           {safetensors("{", ""), "is no valid JSON near byte"},
           {safetensors("{} x", ""), "is no valid JSON near byte"},
           {safetensors(std::string("{}\0{", 4), ""), "is no valid JSON near byte 2"},
@@ -101,7 +101,7 @@ TEST(Safetensors, RefusesMalformedHeaders) {
           {two("[0,4]", "[5,9]"), "beyond its 8 bytes"},
           {two("[1,5]", "[5,8]"), "leaves a hole before it: it must begin at 0"},
           {two("[0,4]", "[5,8]"), "leaves a hole before it: it must begin at 4"},
-          {safetensors("{\"a\":{" + good + "}}", std::string(9, 'x')), "1 bytes after its last tensor"},
+          {safetensors("{\"a\":{" + good + "}}", std::string(9, 'x')), "1 byte after its last tensor"},
           {safetensors("{\"a\":{" + good + "}}", std::string(7, 'x')), "beyond its 7 bytes of data"},
       });
 }
