@@ -1,6 +1,7 @@
 // The flags that every attending verb shares: masks, positions, scale, threads.
 #include "cli/attention_flags.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 
 #include "cli/numbers.h"
 #include "cli/verbs.h"
+#include "formats/tensor.h"
 
 namespace attn::cli {
 namespace {
@@ -43,7 +45,11 @@ void set_positions(const AttentionFlags& flags, AttentionOptions* options) {
 }
 
 std::optional<std::int64_t> window_side(std::string_view text) {
-  if (text == "inf" || text == "-1") return std::nullopt;
+  if (text == "inf") return std::nullopt;
+  if (text.starts_with('-')) {
+    throw Failure{2,
+                  "--window: \"" + std::string(text) + "\" is no reach; give 0 or more keys, or inf for no bound"};
+  }
   return parse_whole("--window", text, 0, kLargest);
 }
 
@@ -66,10 +72,16 @@ void read_mask(const std::string& argument, DType compute, AttentionSetup* setup
   setup->options.bias = setup->mask->view;
 }
 
-void read_sinks(const std::string& argument, DType compute, AttentionSetup* setup) {
+void read_sinks(const std::string& argument, std::int64_t query_heads, DType compute, AttentionSetup* setup) {
   const Input sinks = read_input("--sinks", argument);
   if (!is_float(sinks.view.dtype)) {
     throw Failure{2, "--sinks: " + argument + " holds bool; give one floating-point logit a query head"};
+  }
+  if (sinks.view.rank != 1 || sinks.view.shape[0] != query_heads) {
+    throw Failure{2, "--sinks: " + argument + " has the shape " +
+                         formats::shape_text({sinks.view.shape.data(), static_cast<std::size_t>(sinks.view.rank)}) +
+                         ", but q has " + counted(query_heads, "head") + "; give one logit a head, [" +
+                         std::to_string(query_heads) + "]"};
   }
   setup->files.push_back(sinks.file);
   setup->sinks = converted(sinks, compute);
@@ -90,10 +102,34 @@ void set_lengths(const std::string& text, std::int64_t batch, AttentionSetup* se
   setup->key_lengths = parse_whole_list("--lengths", text);
   const auto count = static_cast<std::int64_t>(setup->key_lengths.size());
   if (count != batch) {
-    throw Failure{2, "--lengths: " + std::to_string(count) + " given for " + std::to_string(batch) +
-                         " sequences; give one number of valid keys for each"};
+    throw Failure{2, "--lengths: " + std::to_string(count) + " given for " + counted(batch, "sequence") +
+                         "; give one number of valid keys for each"};
   }
   setup->options.key_lengths = setup->key_lengths;
+}
+
+// A flag that would change nothing is a slip: of another flag that was meant to be there.
+void check_effects(const AttentionFlags& flags) {
+  if (!flags.sink_tokens.empty() && flags.window.empty()) {
+    throw Failure{2, "--sink-tokens: " + flags.sink_tokens +
+                         " given without a window, in which every key stays visible anyway; add --window LEFT or " +
+                         "leave it out"};
+  }
+  if (!flags.align.empty() && flags.causal.empty() && flags.window.empty() && !flags.alibi) {
+    throw Failure{2, "--align: " + flags.align + " given, but nothing asks where queries sit; add --causal, " +
+                         "--window or --alibi, or leave it out"};
+  }
+}
+
+// Peers disagree about where queries sit then, so that nothing is taken for granted.
+[[noreturn]] void refuse_positions(const AttentionOptions& options, std::int64_t queries, std::int64_t keys,
+                                   const std::string& where) {
+  const std::string flag = options.causal ? "--causal" : options.alibi ? "--alibi" : "--window";
+  const std::string how = options.causal ? "--causal=" : "--align ";
+  throw Failure{2, flag + ": " + (queries == 1 ? "1 query" : std::to_string(queries) + " queries") + " and " +
+                       counted(keys, "key") + where + "; where they differ, write " + how +
+                       "bottom-right (the last query at the last key, as with a KV cache) or " + how +
+                       "top-left (the first query at the first key)"};
 }
 
 }  // namespace
@@ -105,6 +141,7 @@ void AttentionFlags::add_to(CLI::App& verb) {
   verb.add_flag("--causal", causal,
                 "Query i sees keys up to its own position; where N and M differ, as --causal=WHERE:\n"
                 "top-left, bottom-right (a KV cache) or an offset")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
       ->group("Attention");
   option("--align", align, "WHERE", "Where queries sit for --window and --alibi without --causal: the same words");
   option("--scale", scale, "S", "Multiplies q·k; default 1/sqrt(D)");
@@ -114,11 +151,12 @@ void AttentionFlags::add_to(CLI::App& verb) {
   option("--sinks", sinks, "FILE[:NAME]", "[H]: a logit a head that joins the softmax and has no value");
   option("--softcap", softcap, "C", "A score becomes C·tanh(score/C); C > 0");
   verb.add_flag("--alibi", alibi, "Standard ALiBi slopes")->group("Attention");
-  option("--lengths", lengths, "L1,L2,…", "Valid keys of each sequence");
+  option("--lengths", lengths, "L1,L2,...", "Valid keys of each sequence");
   option("--threads", threads, "N", "Default: one a processor, or ATTN_THREADS");
 }
 
 AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int64_t query_heads, DType compute) {
+  check_effects(flags);
   AttentionSetup setup;
   AttentionOptions& options = setup.options;
   set_positions(flags, &options);
@@ -133,7 +171,7 @@ AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int6
     options.sink_tokens = parse_whole("--sink-tokens", flags.sink_tokens, 0, kLargest);
   }
   if (!flags.mask.empty()) read_mask(flags.mask, compute, &setup);
-  if (!flags.sinks.empty()) read_sinks(flags.sinks, compute, &setup);
+  if (!flags.sinks.empty()) read_sinks(flags.sinks, query_heads, compute, &setup);
   if (flags.alibi) make_slopes(query_heads, compute, &setup);
   if (!flags.lengths.empty()) set_lengths(flags.lengths, batch, &setup);
   if (!flags.threads.empty()) {
@@ -141,6 +179,23 @@ AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int6
   }
   options.executor = setup.pool ? setup.pool.get() : &default_executor();
   return setup;
+}
+
+void check_sequences(const AttentionOptions& options, std::int64_t queries, std::int64_t keys) {
+  const auto& lengths = options.key_lengths;
+  for (const std::int64_t length : lengths) {
+    if (length <= keys) continue;
+    throw Failure{2, "--lengths: " + std::to_string(length) + ", but k has " + counted(keys, "key") +
+                         "; a length is from 0 to " + std::to_string(keys)};
+  }
+  const bool needs_positions = options.causal || options.alibi || options.window_left || options.window_right;
+  if (options.alignment != Alignment::equal_lengths || !needs_positions) return;
+  for (std::size_t sequence = 0; sequence < std::max<std::size_t>(lengths.size(), 1); ++sequence) {
+    const std::int64_t seen = lengths.empty() ? keys : lengths[sequence];
+    if (seen == queries) continue;
+    const std::string where = lengths.empty() ? "" : " in sequence " + std::to_string(sequence) + " (--lengths)";
+    refuse_positions(options, queries, seen, where);
+  }
 }
 
 }  // namespace attn::cli

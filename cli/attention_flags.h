@@ -55,4 +55,8 @@ struct AttentionSetup {
 /// the files that they name and makes the thread pool. Throws Failure{2} that names the flag.
 AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int64_t query_heads, DType compute);
 
+/// Throws Failure{2} where a length is beyond the keys, or where numbers of queries and keys differ, flags depend on
+/// where queries sit, and nothing says where. The sentence names the flag to write.
+void check_sequences(const AttentionOptions& options, std::int64_t queries, std::int64_t keys);
+
 }  // namespace attn::cli

@@ -59,8 +59,7 @@ Sizes read_sizes(const CostFlags& flags) {
   const std::int64_t kv_heads = size_or("--kv-heads", flags.kv_heads, heads);
   if (heads % kv_heads != 0) {
     throw Failure{2, std::string("--heads: ") + std::to_string(heads) + " is no multiple of " +
-                         std::to_string(kv_heads) +
-                         " key/value heads; each of them serves equally many query heads"};
+                         counted(kv_heads, "key/value head") + "; each of them serves equally many query heads"};
   }
   return Sizes{.tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
                .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
@@ -151,7 +150,8 @@ void print_time(const Cost& cost, const Peak& peak) {
   std::cout << "time        " << duration_text(seconds_at_peak(cost, *peak.machine))
             << " for all tokens at once, at the best\n"
             << "            = operations / " << count_text(peak.machine->fma_gflops)
-            << " billion a second, this machine's measured peak with " << peak.machine->threads << " threads\n"
+            << " billion a second, this machine's measured peak with " << counted(peak.machine->threads, "thread")
+            << '\n'
             << "            " << duration_text(seconds_a_token(cost, *peak.machine))
             << " for one more token, at the best\n"
             << "            = KV cache / " << count_text(peak.machine->read_gbps)

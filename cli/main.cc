@@ -2,13 +2,13 @@
 // Exit codes: 0 done, 1 the answer is no, 2 wrong use or bad input.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -16,6 +16,7 @@
 #include "attn/version.h"
 #include "cli/attention_flags.h"
 #include "cli/numbers.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -62,15 +63,14 @@ void check_environment() {
 
 void check_verb(const CLI::App& program, const std::string& verb) {
   if (verb.starts_with('-')) return;
-  if (std::find(kPlannedVerbs.begin(), kPlannedVerbs.end(), verb) != kPlannedVerbs.end()) {
-    throw Failure{2, verb + " is not available in this version"};
-  }
   std::string names;
   for (const CLI::App* known : program.get_subcommands({})) {
     if (known->get_name() == verb) return;
     names += (names.empty() ? "" : ", ") + known->get_name();
   }
-  throw Failure{2, "\"" + verb + "\" is no verb; the verbs are " + names + " (attn --help)"};
+  const bool planned = std::find(kPlannedVerbs.begin(), kPlannedVerbs.end(), verb) != kPlannedVerbs.end();
+  throw Failure{2, (planned ? verb + " is not available in this version" : "\"" + verb + "\" is no verb") +
+                       "; the verbs are " + names + " (attn --help)"};
 }
 
 // An empty text would pass for a flag that was not given.
@@ -85,24 +85,8 @@ void check_arguments(int argc, char** argv) {
   }
 }
 
-// What the parser says, as one line that says what to do.
-std::string sentence_of(const CLI::ParseError& error, const CLI::App& program, const std::string& verb) {
-  const std::string help = verb.empty() ? "attn --help" : "attn " + verb + " --help";
-  const std::vector<std::string> remaining = program.remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !remaining.empty()) {
-    if (remaining.front() == "top-left" || remaining.front() == "bottom-right") {
-      return "\"" + remaining.front() + "\" is not an argument here; write it as --causal=" + remaining.front();
-    }
-    return "\"" + remaining.front() + "\" is not an argument here; " + help + " lists them";
-  }
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n')) + "; see " + help;
-}
-
-// One line, even where a file's name has several.
-int fail(const std::string& verb, int exit_code, std::string sentence) {
-  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
-  std::cerr << "attn" << (verb.empty() ? "" : " ") << verb << ": " << sentence << std::endl;
+int fail(const std::string& verb, int exit_code, const std::string& sentence) {
+  std::cerr << "attn" << (verb.empty() ? "" : " ") << verb << ": " << one_line(sentence) << std::endl;
   return exit_code;
 }
 
@@ -126,7 +110,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    return fail(verb, 2, sentence_of(error, program, verb));
+    return fail(verb, 2, usage_sentence(error, program, verb, {argv, static_cast<std::size_t>(argc)}));
   } catch (const Failure& failure) {
     return fail(verb, failure.exit_code, failure.sentence);
   } catch (const std::bad_alloc&) {

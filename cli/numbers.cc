@@ -22,9 +22,17 @@ bool parse_all(std::string_view text, Number* number) {
   return error == std::errc() && stopped_at == end;
 }
 
-std::string named(std::string_view flag, std::string_view text) {
-  return std::string(flag) + ": \"" + std::string(text) + "\" is not ";
+// Digits, perhaps behind a minus sign: a whole number, however large.
+bool is_whole(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
 }
+
+std::string in_quotes(std::string_view flag, std::string_view text) {
+  return std::string(flag) + ": \"" + std::string(text) + "\" ";
+}
+
+std::string named(std::string_view flag, std::string_view text) { return in_quotes(flag, text) + "is not "; }
 
 template <class... Arguments>
 std::string formatted(const char* format, Arguments... arguments) {
@@ -37,10 +45,16 @@ std::string formatted(const char* format, Arguments... arguments) {
 
 std::int64_t parse_whole(std::string_view flag, std::string_view text, std::int64_t least, std::int64_t most) {
   std::int64_t number = 0;
-  if (parse_all(text, &number) && number >= least && number <= most) return number;
+  const bool parsed = parse_all(text, &number);
+  if (parsed && number >= least && number <= most) return number;
+  if (is_whole(text)) {
+    const bool below = parsed ? number < least : text.starts_with('-');
+    const std::string rule =
+        below ? "below " + std::to_string(least) + ", the least" : "above " + std::to_string(most) + ", the most";
+    throw Failure{2, in_quotes(flag, text) + "is " + rule + " that is possible here"};
+  }
   std::string range = "from " + std::to_string(least) + " to " + std::to_string(most);
   if (most == std::numeric_limits<std::int64_t>::max()) range = "of at least " + std::to_string(least);
-  if (least == std::numeric_limits<std::int64_t>::min()) range = "that fits in 64 bits";
   throw Failure{2, named(flag, text) + "a whole number " + range};
 }
 
@@ -54,8 +68,11 @@ std::vector<std::int64_t> parse_whole_list(std::string_view flag, std::string_vi
   std::vector<std::int64_t> numbers;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string_view piece = text.substr(begin, comma - begin);
     std::int64_t number = 0;
-    if (!parse_all(text.substr(begin, comma - begin), &number) || number < 0) {
+    if (is_whole(piece)) {
+      number = parse_whole(flag, piece, 0, std::numeric_limits<std::int64_t>::max());
+    } else {
       throw Failure{2,
                     named(flag, text) + "a list of whole numbers from 0 up; separate them by commas, as in 5,17"};
     }
@@ -63,6 +80,10 @@ std::vector<std::int64_t> parse_whole_list(std::string_view flag, std::string_vi
     begin = comma + 1;
   }
   return numbers;
+}
+
+std::string counted(std::int64_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
 std::string count_text(double count) {

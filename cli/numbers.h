@@ -10,7 +10,8 @@
 
 namespace attn::cli {
 
-/// A whole number in [least, most]. Throws Failure{2} that names the flag, the text and the range.
+/// A whole number in [least, most]. Throws Failure{2} that names the flag, the text and the range, or the end of it
+/// that a whole number is beyond.
 std::int64_t parse_whole(std::string_view flag, std::string_view text, std::int64_t least, std::int64_t most);
 
 /// A finite number. Throws Failure{2} that names the flag and the text.
@@ -18,6 +19,9 @@ double parse_real(std::string_view flag, std::string_view text);
 
 /// Whole numbers from 0 up, separated by commas, as in "5,17". Throws Failure{2} that names the flag.
 std::vector<std::int64_t> parse_whole_list(std::string_view flag, std::string_view text);
+
+/// "1 thread", "2 threads".
+std::string counted(std::int64_t count, const std::string& thing);
 
 /// "10,000,000,000"; from 10^15 up "1.000e+15".
 std::string count_text(double count);

@@ -104,6 +104,7 @@ Problem read_problem(const ProblemFlags& flags) {
   check_bf16(flags.compute);
   problem.setup = set_up(flags.attention, problem.batch(), problem.query_heads(), problem.compute);
   problem.setup.options.bf16_products = flags.compute == "bf16";
+  check_sequences(problem.options(), problem.queries(), problem.keys());
   problem.files.insert(problem.files.end(), problem.setup.files.begin(), problem.setup.files.end());
   return problem;
 }

@@ -77,8 +77,8 @@ void require_in_range(const char* flag, const std::vector<std::int64_t>& chosen,
                       const char* what) {
   for (const std::int64_t index : chosen) {
     if (index < size) continue;
-    throw Failure{2, std::string(flag) + ": " + std::to_string(index) + ", but q has " + std::to_string(size) +
-                         " " + what + ", counted from 0"};
+    throw Failure{2, std::string(flag) + ": " + std::to_string(index) + ", but q has " + counted(size, what) +
+                         ", counted from 0"};
   }
 }
 
@@ -86,19 +86,31 @@ Chosen choose(const RunFlags& flags, const Problem& problem) {
   Chosen chosen;
   if (!flags.rows.empty()) chosen.rows = parse_whole_list("--rows", flags.rows);
   if (!flags.head.empty()) chosen.heads = parse_whole_list("--head", flags.head);
-  require_in_range("--rows", chosen.rows, problem.queries(), "rows");
-  require_in_range("--head", chosen.heads, problem.query_heads(), "heads");
+  require_in_range("--rows", chosen.rows, problem.queries(), "row");
+  require_in_range("--head", chosen.heads, problem.query_heads(), "head");
   return chosen;
+}
+
+std::vector<std::int64_t> shape_of_weights(const Problem& problem, const Chosen& chosen) {
+  const auto count = [](const std::vector<std::int64_t>& some, std::int64_t all) {
+    return some.empty() ? all : static_cast<std::int64_t>(some.size());
+  };
+  return {problem.batch(), count(chosen.heads, problem.query_heads()), count(chosen.rows, problem.queries()),
+          problem.keys()};
 }
 
 OutputView create_weights(const Problem& problem, const Chosen& chosen, const Destination& destination,
                           RunOutputs* outputs) {
-  const auto count = [](const std::vector<std::int64_t>& some, std::int64_t all) {
-    return some.empty() ? all : static_cast<std::int64_t>(some.size());
-  };
-  const std::vector<std::int64_t> shape = {problem.batch(), count(chosen.heads, problem.query_heads()),
-                                           count(chosen.rows, problem.queries()), problem.keys()};
+  const std::vector<std::int64_t> shape = shape_of_weights(problem, chosen);
   return outputs->create(destination, problem.compute, last(shape, problem.q.view.rank), "weights");
+}
+
+// The table that --weights asks for, as stored. A double: of sizes that only a plan can take.
+std::optional<double> bytes_of_weights(const RunFlags& flags, const Problem& problem, const Chosen& chosen) {
+  if (flags.weights.empty()) return std::nullopt;
+  auto bytes = static_cast<double>(size_of(problem.compute));
+  for (const std::int64_t size : shape_of_weights(problem, chosen)) bytes *= static_cast<double>(size);
+  return bytes;
 }
 
 // Returns the seconds it took.
@@ -124,7 +136,7 @@ void run_attention(const RunFlags& flags) {
   Plan plan;
   require(attn::plan(problem.q.view, problem.k.view, problem.v.view, problem.options(), &plan));
   const Chosen chosen = choose(flags, problem);
-  if (flags.plan) return print_plan(plan, flags.as_json);
+  if (flags.plan) return print_plan(plan, bytes_of_weights(flags, problem, chosen), flags.as_json);
 
   RunOutputs outputs;
   const OutputView out = create_out(problem, {"-o", flags.out}, &outputs);

@@ -39,21 +39,27 @@ std::string shape_of(const Written& written) {
 
 }  // namespace
 
-void print_plan(const Plan& plan, bool as_json) {
+void print_plan(const Plan& plan, std::optional<double> weights_bytes, bool as_json) {
   if (as_json) {
-    std::cout << plan_as_json(plan).dump() << '\n';
+    nlohmann::ordered_json object = plan_as_json(plan);
+    if (weights_bytes) object["weights_bytes"] = json_number(*weights_bytes);
+    std::cout << object.dump() << '\n';
     return;
   }
   std::cout << "path        " << plan.path << ": " << plan.reason << '\n'
             << "arithmetic  " << name_of(plan.compute) << " on " << name_of(plan.isa) << '\n'
-            << "tasks       " << count_of(plan.tasks) << ", on up to " << plan.threads << " threads\n"
+            << "tasks       " << count_of(plan.tasks) << ", on up to " << counted(plan.threads, "thread") << '\n'
             << "tiles       " << plan.query_tile_rows << " queries × " << plan.key_block
             << " keys: " << count_of(plan.tiles_full) << " full, " << count_of(plan.tiles_partial)
             << " partly masked, " << count_of(plan.tiles_skipped) << " skipped\n"
             << "operations  " << count_text(plan.flops) << '\n'
             << "traffic     " << bytes_text(plan.bytes) << ", each tensor once\n"
             << "scratch     " << bytes_text(static_cast<double>(plan.scratch_bytes)) << " at most\n"
-            << "table       " << bytes_text(plan.table_bytes) << ", never stored\n";
+            << "table       " << bytes_text(plan.table_bytes) << ", never stored"
+            << (weights_bytes ? " to compute the output\n" : "\n");
+  if (weights_bytes) {
+    std::cout << "weights     " << bytes_text(*weights_bytes) << ", written, since --weights asks for them\n";
+  }
 }
 
 void print_summary(const Plan& plan, std::span<const Written> written, double seconds, bool as_json) {
@@ -69,8 +75,8 @@ void print_summary(const Plan& plan, std::span<const Written> written, double se
     return;
   }
   for (const Written& file : written) std::cout << file.path << ": " << shape_of(file) << '\n';
-  std::cout << duration_text(seconds) << ", " << plan.path << " on " << name_of(plan.isa) << ", " << plan.threads
-            << (plan.threads == 1 ? " thread\n" : " threads\n");
+  std::cout << duration_text(seconds) << ", " << plan.path << " on " << name_of(plan.isa) << ", "
+            << counted(plan.threads, "thread") << '\n';
 }
 
 }  // namespace attn::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@ struct Written {
   std::vector<std::int64_t> shape;
 };
 
-/// Prints the plan on stdout: a table, or one JSON object.
-void print_plan(const Plan& plan, bool as_json);
+/// Prints the plan on stdout: a table, or one JSON object. `weights_bytes`: what the weights that are asked for take
+/// where they are written; absent where none are.
+void print_plan(const Plan& plan, std::optional<double> weights_bytes, bool as_json);
 
 /// Prints on stdout what was written and how long the computing took: a line a file, or one JSON object.
 void print_summary(const Plan& plan, std::span<const Written> written, double seconds, bool as_json);

@@ -21,6 +21,7 @@ class Refusals : public CliTest {
     write("k-of-dim-three.npy", {2, 3, 3}, std::vector<float>(18, 0.25F));
     write("three-heads.npy", {3, 3, 4}, std::vector<float>(36, 1.0F));
     write("one-dimension.npy", {4}, std::vector<float>(4, 1.0F));
+    write("sinks.npy", {1}, {0.5F});
     write("mask.npy", {7, 3}, std::vector<float>(21, 0.0F));
     const std::vector<double> doubles(24, 1.0);
     write_view("f64.npy", TensorView(doubles.data(), DType::f64, {2, 3, 4}));
@@ -77,24 +78,39 @@ TEST_F(Refusals, ShapesThatDoNotFit) {
           {run_on("one-dimension.npy", "k.npy", "v.npy"), "--q: "},
           {run_with({"--mask", "mask.npy"}), "7"},
           {run_with({"--sinks", "mask.npy"}), "sinks"},
-          {run_with({"--lengths", "3,3"}), "--lengths: "},
-          {run_with({"--lengths", "4"}), "4"},
+          {run_with({"--sinks", "sinks.npy"}), "has the shape [1], but q has 2 heads"},
+          {run_with({"--lengths", "3,3"}), "--lengths: 2 given for 1 sequence;"},
+          {run_with({"--lengths", "4"}), "--lengths: 4, but k has 3 keys"},
           {run_with({"--layout", "bshd"}), "--layout bshd"},
           {run_with({"--weights", "w.npy", "--rows", "3"}), "--rows: 3"},
           {run_with({"--weights", "w.npy", "--head", "0,2"}), "--head: 2"}});
 }
 
 TEST_F(Refusals, TypesThatDoNotFit) {
-  expect({{run_on("q.npy", "k.npy", "f16.npy"), "f16"},
+  const std::string header = "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }";
+  std::ofstream(path("integers.npy"), std::ios::binary)
+      << "\x93NUMPY\x01" << '\0' << static_cast<char>(header.size()) << '\0' << header << std::string(24, '\0');
+  expect({{run_with({"--mask", "integers.npy"}), "convert a mask to bool (true = may attend) or to a float"},
+          {run_on("q.npy", "k.npy", "f16.npy"), "f16"},
           {run_on("q.npy", "f64.npy", "v.npy"), "--compute f64"},
           {{"run", "--q", "bf16.safetensors", "--k", "k.npy", "--v", "v.npy", "-o", "out.npy"}, ".safetensors"}});
 }
 
 TEST_F(Refusals, CausalWithoutAlignment) {
   const auto five_keys = run_on("q.npy", "k-of-five.npy", "v-of-five.npy");
-  expect({{with(five_keys, {"--causal"}), "bottom"},
-          {with(five_keys, {"--window", "2"}), "bottom"},
-          {with(five_keys, {"--alibi"}), "bottom"}});
+  expect(
+      {{with(five_keys, {"--causal"}), "--causal: 3 queries and 5 keys; where they differ, write --causal=bottom-"},
+       {with(five_keys, {"--causal"}), "or --causal=top-left"},
+       {with(five_keys, {"--causal", "--window", "2"}), "--causal=top-left"},
+       {with(five_keys, {"--window", "2"}), "--window: 3 queries and 5 keys; where they differ, write --align bot"},
+       {with(five_keys, {"--alibi"}), "or --align top-left"},
+       {run_with({"--causal", "--lengths", "1"}), "--causal: 3 queries and 1 key in sequence 0 (--lengths);"}});
+}
+
+TEST_F(Refusals, WhatWouldHaveNoEffect) {
+  expect({{run_with({"--sink-tokens", "1"}), "--sink-tokens: 1 given without a window"},
+          {run_with({"--sink-tokens", "1", "--causal"}), "add --window LEFT"},
+          {run_with({"--align", "top-left"}), "--align: top-left given, but nothing asks"}});
 }
 
 TEST_F(Refusals, NumbersThatAreNone) {
@@ -105,13 +121,18 @@ TEST_F(Refusals, NumbersThatAreNone) {
           {run_with({"--softcap", "nan"}), "--softcap: "},
           {run_with({"--window", "few"}), "--window: "},
           {run_with({"--window", "2,3,4"}), "--window: "},
+          {run_with({"--window", "-1"}), "--window: \"-1\" is no reach; give 0 or more keys, or inf"},
+          {run_with({"--window", "1,-1"}), "--window: \"-1\" is no reach"},
+          {run_with({"--window=-5"}), "--window: \"-5\" is no reach"},
           {run_with({"--sink-tokens", "-1"}), "--sink-tokens: "},
           {run_with({"--causal=sideways"}), "--causal: \"sideways\""},
-          {run_with({"--causal=99999999999999999999"}), "--causal: "},
+          {run_with({"--causal=99999999999999999999"}), "is above 9223372036854775807, the most"},
+          {run_with({"--causal=-99999999999999999999"}), "is below -9223372036854775807, the least"},
+          {run_with({"--lengths", "99999999999999999999"}), "is above 9223372036854775807"},
           {run_with({"--causal=top-left", "--align", "bottom-right"}), "--align: "},
           {run_with({"--align", "middle"}), "--align: "},
           {run_with({"--threads", "0"}), "--threads: \"0\""},
-          {run_with({"--threads", "100000"}), "--threads: "},
+          {run_with({"--threads", "100000"}), "--threads: \"100000\" is above 1024"},
           {run_with({"--lengths", "3,"}), "--lengths: "},
           {run_with({"--scale", ""}), "empty"},
           {run_with({"--scale="}), "--scale="}});
@@ -130,7 +151,7 @@ TEST_F(Refusals, Files) {
           {run_with({"--lse", "v.npy"}), "--lse: v.npy is an input"},
           {run_with({"--lse", "./out.npy"}), "--lse: ./out.npy is where -o goes"},
           {run_with({"--lse", "-"}), "\"-\" is for -o"},
-          {run_with({"--lse", "absent/lse.npy"}), "absent/lse.npy"},
+          {run_with({"--lse", "absent/lse.npy"}), "--lse: absent/lse.npy: there is no directory absent; make it"},
           {{"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "-o", "out.txt"}, "out.txt"},
           {{"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "-o", "-", "--json"}, "--json: "}});
 }
@@ -141,17 +162,21 @@ TEST_F(Refusals, Arguments) {
           {run_with({"--frobnicate"}), "\"--frobnicate\" is not an argument here; attn run --help"},
           {run_with({"--causal", "top-left"}), "write it as --causal=top-left"},
           {run_with({"leftover"}), "\"leftover\" is not an argument here"},
-          {run_with({"--q", "q.npy"}), "--q"},
+          {run_with({"--q", "q.npy"}), "--q: given 2 times; give it once"},
+          {run_with({"-o", "other.npy"}), "-o: given 2 times; give it once"},
+          {{"run", "--out", "a.npy", "--out=b.npy"}, "--out: given 2 times; give it once"},
+          {run_with({"--causal=top-left", "--causal=1"}), "--causal: given 2 times; give it once"},
           {run_with({"--rows", "1"}), "--rows: chooses from --weights"},
           {run_with({"--layout", "sideways"}), "--layout: "},
           {run_with({"--compute", "f16"}), "--compute: "},
           {{"info", "--scale", "2"}, "--scale"},
-          {{"run", "--q"}, "--q"}});
+          {{"run", "-o"}, "-o: no value follows it; write -o FILE"},
+          {{"run", "--q"}, "--q: no value follows it; write --q FILE[:NAME]"}});
 }
 
 TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
   for (const std::string verb : {"check", "probe", "map", "generate", "explore"}) {
-    expect({{{verb}, "attn: " + verb + " is not available in this version"},
+    expect({{{verb}, "attn: " + verb + " is not available in this version; the verbs are explain, run, cost"},
             {{verb, "--help"}, verb + " is not available in this version"}});
   }
   expect({{{"cost", "-n", "10", "--cache-type", "q8"}, "--cache-type q8 is not available in this version"}});
@@ -159,10 +184,10 @@ TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
 
 TEST_F(Refusals, HostileSizes) {
   expect({{{"cost"}, "-n: not given"},
-          {{"cost", "-n", "0"}, "-n: \"0\""},
+          {{"cost", "-n", "0"}, "-n: \"0\" is below 1"},
           {{"cost", "-n", "-5"}, "-n: \"-5\""},
           {{"cost", "-n", "1e99"}, "-n: \"1e99\""},
-          {{"cost", "-n", "99999999999999999999"}, "-n: "},
+          {{"cost", "-n", "99999999999999999999"}, "is above 9223372036854775807"},
           {{"cost", "-n", "10", "--heads", "6", "--kv-heads", "4"}, "--heads: 6"},
           {{"cost", "-n", "10", "--threads", "0"}, "--threads: "}});
 }

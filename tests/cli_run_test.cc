@@ -155,7 +155,7 @@ TEST_F(Run, EveryFlagHasItsEffect) {
 TEST_F(Run, WhatMeansTheSameGivesTheSameBits) {
   EXPECT_EQ(on_small({"--causal=bottom-right"}), on_small({"--causal=2"}));
   EXPECT_EQ(on_small({"--causal=-1"}), on_small({"--causal", "--align", "-1"}));
-  EXPECT_EQ(on_small({"--causal=top-left", "--window", "-1"}), on_small({"--causal=0"}));
+  EXPECT_EQ(on_small({"--causal=top-left", "--window", "inf"}), on_small({"--causal=0"}));
   EXPECT_EQ(on_small({"--threads", "1"}), on_small({"--threads", "3"}));
   EXPECT_EQ(on_small({"--lengths", "5"}), on_small({}));
 }
@@ -187,7 +187,22 @@ TEST_F(Run, PlanWritesNothing) {
   EXPECT_EQ(plan["flops"], 2 * (2 + 2) * 6);  // six pairs of a query and a key that it sees
   EXPECT_EQ(plan["table_bytes"], 3 * 3 * 4);
   EXPECT_TRUE(files().empty());
-  EXPECT_NE(run_example({"--causal", "--plan"}).out.find("never stored"), std::string::npos);
+  EXPECT_FALSE(plan.contains("weights_bytes"));
+  EXPECT_NE(run_example({"--causal", "--plan"}).out.find("never stored\n"), std::string::npos);
+}
+
+TEST_F(Run, PlanCountsTheWeightsThatAreAskedFor) {
+  const auto bytes = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--plan", "--json", "--weights", "w.npy"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return nlohmann::json::parse(run_example(flags).out)["weights_bytes"].get<int>();
+  };
+  EXPECT_EQ(bytes({}), 3 * 3 * 4);
+  EXPECT_EQ(bytes({"--rows", "2,0"}), 2 * 3 * 4);
+  EXPECT_EQ(bytes({"--compute", "f64"}), 3 * 3 * 8);
+  EXPECT_NE(run_example({"--plan", "--weights", "w.npy"}).out.find("weights     36 bytes, written"),
+            std::string::npos);
+  EXPECT_TRUE(files().empty());
 }
 
 TEST_F(Run, TheSummaryNamesWhatWasWritten) {

@@ -1,6 +1,7 @@
 // Help, info and cost: what they print, and that what they print is true.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "attn/version.h"
 #include "tests/cli_program.h"
@@ -43,6 +44,19 @@ TEST_F(Verbs, TheExamplesInTheHelpRun) {
     const Outcome outcome = execute({"sh", "-c", search + text.substr(heading + 9)});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out, "");
+  }
+}
+
+// The parser counts bytes where it lines descriptions up, so what stands in front of them is ASCII.
+TEST_F(Verbs, DescriptionsInTheHelpAlign) {
+  for (const std::string verb : {"explain", "run", "cost", "bench", "info"}) {
+    std::istringstream lines(attn({verb, "--help"}).out);
+    std::string line;
+    while (std::getline(lines, line)) {
+      if (!line.starts_with("  -") || line.size() < 31) continue;
+      EXPECT_EQ(line[29], ' ') << line;
+      EXPECT_NE(line[30], ' ') << line;
+    }
   }
 }
 
