@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,45 +93,63 @@ explain::Specification read_specification(const std::string& file) {
   if (file.empty()) return explain::worked_specification();
   std::string text;
   explain::Specification specification;
-  require(explain::read_file(file, explain::kMostSpecificationBytes, &text));
+  const Status read = explain::read_file(file, explain::kMostSpecificationBytes, &text);
+  if (!read.ok()) {
+    // --set takes one change: a second one behind it lands here.
+    const bool is_change = file.find("]=") != std::string::npos;
+    throw Failure{2, read.message() + (is_change ? ", or write --set in front of each change" : "")};
+  }
   const Status status = explain::read_specification(text, &specification);
   if (!status.ok()) throw Failure{2, file + ": " + status.message()};
   return specification;
 }
 
-// What the file says where the command line says nothing.
-void take_options(const explain::Specification& specification, ExplainFlags* flags) {
+// What the file says where the command line says nothing; returns the flags that it sets.
+std::set<std::string> take_options(const explain::Specification& specification, ExplainFlags* flags) {
+  std::set<std::string> taken;
   const auto option = [&](const char* name) {
     const auto found = specification.options.find(name);
     return found == specification.options.end() ? std::string() : found->second;
   };
   const auto take = [&](const char* name, std::string* flag) {
-    if (flag->empty()) *flag = option(name);
+    if (!flag->empty() || option(name).empty()) return;
+    *flag = option(name);
+    taken.insert(name);
   };
   AttentionFlags& attention = flags->attention;
-  take("align", &attention.align);
   take("scale", &attention.scale);
   take("sinks", &attention.sinks);
   take("softcap", &attention.softcap);
   take("heads", &flags->heads);
   take("tiles", &flags->tiles);
-  attention.alibi = attention.alibi || !option("alibi").empty();
+  if (!attention.alibi && !option("alibi").empty()) {
+    attention.alibi = true;
+    taken.insert("alibi");
+  }
   if (flags->no_scale) attention.scale = "1";
-  if (flags->no_mask) return;
+  // Without a mask, where queries sit matters to ALiBi alone.
+  if (!flags->no_mask || attention.alibi) take("align", &attention.align);
+  if (flags->no_mask) return taken;
   take("causal", &attention.causal);
   take("mask", &attention.mask);
   take("window", &attention.window);
   take("lengths", &attention.lengths);
   take("sink-tokens", &attention.sink_tokens);
+  return taken;
+}
+
+// Speaks of the file where the flag that a sentence begins with was not typed but read from it.
+Failure in_file(const Failure& failure, const std::string& file, const std::set<std::string>& taken) {
+  const std::string flag = failure.sentence.substr(0, failure.sentence.find(':'));
+  const bool is_read = flag.starts_with("--") && taken.contains(flag.substr(2));
+  return is_read ? Failure{failure.exit_code, file + ": " + failure.sentence.substr(2)} : failure;
 }
 
 // Applies --set and --shuffle, and says so in the lesson.
 std::vector<std::string> change(const ExplainFlags& flags, reference::Problem* problem) {
   std::vector<std::string> remarks;
-  for (const std::string& text : flags.changes) {
-    require(explain::apply_change(text, problem));
-    remarks.push_back("Changed by hand: " + text + ".");
-  }
+  require(explain::apply_changes(flags.changes, problem));
+  for (const std::string& text : flags.changes) remarks.push_back("Changed by hand: " + text + ".");
   if (flags.order.empty()) return remarks;
   require(explain::shuffle(parse_whole_list("--shuffle", flags.order), problem));
   const bool sees_order = !flags.attention.causal.empty() || !flags.attention.window.empty() ||
@@ -166,6 +185,30 @@ std::string render(const std::string& format, const reference::Problem& problem,
   return explain::as_text(document);
 }
 
+// How the problem is worked, and the setup that its options point into.
+AttentionSetup apply_flags(const ExplainFlags& flags, reference::Problem* problem) {
+  if (!flags.heads.empty()) problem->heads = parse_whole("--heads", flags.heads, 1, kMostHeads);
+  if (!flags.tiles.empty()) problem->tile = parse_whole("--tiles", flags.tiles, 1, kLargestTile);
+  reference::Trace trace;
+  const Status status = reference::trace(*problem, &trace);
+  if (!status.ok()) throw Failure{2, "--" + status.message()};  // of heads: all else fitted before
+
+  AttentionSetup setup = set_up(flags.attention, 1, problem->heads, DType::f64);
+  const auto rows = static_cast<std::int64_t>(problem->tokens.size());
+  check_sequences(setup.options, rows, rows);
+  check_options(trace, setup.options);
+  return setup;
+}
+
+void write(const ExplainFlags& flags, const std::string& text) {
+  if (flags.output.empty() || flags.output == "-") {
+    std::cout << text;
+    return;
+  }
+  const Status status = explain::write_file(flags.output, text);
+  if (!status.ok()) throw Failure{2, "-o: " + status.message()};
+}
+
 void run_explain(ExplainFlags flags) {
   refuse_what_is_not_built(flags);
   const std::string format = format_of(flags);
@@ -173,26 +216,23 @@ void run_explain(ExplainFlags flags) {
   check_contradictions(flags);
 
   explain::Specification specification = read_specification(flags.specification);
-  take_options(specification, &flags);
+  const std::set<std::string> taken = take_options(specification, &flags);
   reference::Problem& problem = specification.problem;
   problem.options = {};
-  if (!flags.heads.empty()) problem.heads = parse_whole("--heads", flags.heads, 1, kMostHeads);
-  if (!flags.tiles.empty()) problem.tile = parse_whole("--tiles", flags.tiles, 1, kLargestTile);
-
   reference::Trace trace;
-  require(reference::trace(problem, &trace));
+  const Status fits = reference::trace(problem, &trace);
+  if (!fits.ok()) throw Failure{2, flags.specification + ": " + fits.message()};
+
   const std::vector<std::string> remarks = change(flags, &problem);
-  const AttentionSetup setup = set_up(flags.attention, 1, problem.heads, DType::f64);
-  check_options(trace, setup.options);
+  AttentionSetup setup;
+  try {
+    setup = apply_flags(flags, &problem);
+  } catch (const Failure& failure) {
+    throw in_file(failure, flags.specification, taken);
+  }
   problem.options = setup.options;
   require(reference::trace(problem, &trace));
-
-  const std::string text = render(format, problem, trace, remarks);
-  if (flags.output.empty() || flags.output == "-") {
-    std::cout << text;
-  } else {
-    require(explain::write_file(flags.output, text));
-  }
+  write(flags, render(format, problem, trace, remarks));
 }
 
 }  // namespace
@@ -201,7 +241,9 @@ void add_explain(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("explain", "Work attention by hand: every number of every step");
   const auto flags = std::make_shared<ExplainFlags>();
   verb->add_option("SPEC.json", flags->specification, "A small example; without it, the one that comes along");
-  verb->add_option("--set", flags->changes, "Change a row: 'k[4471]=2,0'; of q, k, v, x, wq, wk or wv; repeatable")
+  verb->add_option("--set", flags->changes,
+                   "Change a row: 'k[4471]=2,0'; of q, k, v, x, wq, wk or wv; a --set for each")
+      ->option_text("TEXT")
       ->allow_extra_args(false);
   verb->add_flag("--no-mask", flags->no_mask, "Hide nothing: no causality, window, mask or lengths");
   verb->add_flag("--no-scale", flags->no_scale, "Leave scores as they are");

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <utility>
 
 namespace attn::explain {
 namespace {
@@ -51,19 +52,77 @@ Status find_row(const std::string& change, const std::string& name, const std::v
   return {};
 }
 
-Status replace_row(const std::string& change, std::int64_t row, std::vector<double> numbers, Matrix* matrix) {
-  if (matrix->empty()) {
-    return Status::error("--set " + change + ": this example has no such matrix, it gives q, k and v themselves");
+// The matrix that is changed in place; nullptr for q, k and v, whose rows are put in after the projection.
+Matrix* matrix_of(const std::string& name, Problem* problem) {
+  const std::map<std::string, Matrix*> matrices = {
+      {"x", &problem->x}, {"wq", &problem->wq}, {"wk", &problem->wk}, {"wv", &problem->wv}};
+  const auto found = matrices.find(name);
+  return found == matrices.end() ? nullptr : found->second;
+}
+
+// How many rows a matrix has, and how many numbers each of them: what is given for q, k and v, or projected.
+std::pair<std::size_t, std::size_t> size_of(const std::string& name, Problem* problem) {
+  const std::map<std::string, Matrix*> given = {{"q", &problem->q}, {"k", &problem->k}, {"v", &problem->v}};
+  const Matrix* matrix = matrix_of(name, problem);
+  if (matrix == nullptr) matrix = problem->x.empty() ? given.at(name) : matrix_of("w" + name, problem);
+  const std::size_t columns = matrix->empty() ? 0 : matrix->front().size();
+  return {given.contains(name) ? problem->tokens.size() : matrix->size(), columns};
+}
+
+std::string counted(std::size_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+// What a change says, once it fits the problem.
+struct Change {
+  std::string text, matrix;
+  std::int64_t row = 0;
+  std::vector<double> numbers;
+};
+
+Status check_size(const Change& change, Problem* problem) {
+  const std::string argument = "--set " + change.text + ": ";
+  const auto [rows, columns] = size_of(change.matrix, problem);
+  if (rows == 0) {
+    return Status::error(argument + "this example has no " + change.matrix +
+                         ", it gives q, k and v themselves; change a row of these");
   }
-  if (row >= static_cast<std::int64_t>(matrix->size())) {
-    return Status::error("--set " + change + ": row " + std::to_string(row) + " is not there; it has " +
-                         std::to_string(matrix->size()) + " rows, counted from 0");
+  if (change.row >= static_cast<std::int64_t>(rows)) {
+    return Status::error(argument + "row " + std::to_string(change.row) + " is not there; " + change.matrix +
+                         " has " + counted(rows, "row") + ", counted from 0");
   }
-  if (numbers.size() != matrix->front().size()) {
-    return Status::error("--set " + change + ": " + std::to_string(numbers.size()) + " numbers, but a row has " +
-                         std::to_string(matrix->front().size()));
+  if (change.numbers.size() != columns) {
+    return Status::error(argument + counted(change.numbers.size(), "number") + ", but a row of " + change.matrix +
+                         " has " + std::to_string(columns) + "; give as many, separated by commas");
   }
-  (*matrix)[row] = std::move(numbers);
+  return {};
+}
+
+Status read_change(const std::string& text, Problem* problem, Change* change) {
+  const std::size_t open = text.find('['), close = text.rfind("]=");
+  if (open == std::string::npos || close == std::string::npos || close < open) {
+    return Status::error("--set " + text + ": not of the form k[4471]=2,0");
+  }
+  change->text = text;
+  change->matrix = text.substr(0, open);
+  const bool is_result = change->matrix == "q" || change->matrix == "k" || change->matrix == "v";
+  if (!is_result && matrix_of(change->matrix, problem) == nullptr) {
+    return Status::error("--set " + text + ": \"" + change->matrix + "\" is none of q, k, v, x, wq, wk, wv");
+  }
+  const bool names_tokens = !change->matrix.starts_with('w');
+  ATTN_RETURN_IF_ERROR(find_row(text, text.substr(open + 1, close - open - 1),
+                                names_tokens ? problem->tokens : std::vector<std::string>{}, &change->row));
+  ATTN_RETURN_IF_ERROR(read_numbers(text, text.substr(close + 2), &change->numbers));
+  return check_size(*change, problem);
+}
+
+// Two changes of a row: one of them would be lost.
+Status check_once(const std::vector<Change>& changes, const Change& next) {
+  for (const Change& earlier : changes) {
+    if (earlier.matrix != next.matrix || earlier.row != next.row) continue;
+    return Status::error("--set " + next.text + ": row " + std::to_string(next.row) + " of " + next.matrix +
+                         " is set by --set " + earlier.text + " already; give one of the two");
+  }
   return {};
 }
 
@@ -76,43 +135,50 @@ void reorder(const std::vector<std::int64_t>& order, Matrix* matrix) {
   *matrix = std::move(reordered);
 }
 
+// Each row once.
+Status check_order(const std::vector<std::int64_t>& order, std::int64_t rows) {
+  std::string list, fault;
+  for (auto row = order.begin(); row != order.end(); ++row) {
+    if (!list.empty()) list += ',';
+    list += std::to_string(*row);
+    if (!fault.empty()) continue;
+    if (*row < 0 || *row >= rows) fault = "row " + std::to_string(*row) + " is not there";
+    if (std::find(order.begin(), row, *row) != row) fault = "row " + std::to_string(*row) + " comes twice";
+  }
+  for (std::int64_t row = 0; row < rows && fault.empty(); ++row) {
+    if (std::find(order.begin(), order.end(), row) == order.end()) {
+      fault = "row " + std::to_string(row) + " is missing";
+    }
+  }
+  if (fault.empty()) return {};
+  return Status::error("--shuffle " + list + ": " + fault + "; name each of the rows 0 to " +
+                       std::to_string(rows - 1) + " once, in the new order");
+}
+
 }  // namespace
 
-Status apply_change(const std::string& change, Problem* problem) {
-  const std::size_t open = change.find('['), close = change.rfind("]=");
-  if (open == std::string::npos || close == std::string::npos || close < open) {
-    return Status::error("--set " + change + ": not of the form k[4471]=2,0");
+Status apply_changes(const std::vector<std::string>& texts, Problem* problem) {
+  std::vector<Change> changes;
+  for (const std::string& text : texts) {
+    Change change;
+    ATTN_RETURN_IF_ERROR(read_change(text, problem, &change));
+    ATTN_RETURN_IF_ERROR(check_once(changes, change));
+    changes.push_back(std::move(change));
   }
-  const std::string matrix = change.substr(0, open);
-  const std::map<std::string, Matrix*> matrices = {
-      {"x", &problem->x}, {"wq", &problem->wq}, {"wk", &problem->wk}, {"wv", &problem->wv}};
-  const bool is_result = matrix == "q" || matrix == "k" || matrix == "v";
-  if (!is_result && !matrices.contains(matrix)) {
-    return Status::error("--set " + change + ": \"" + matrix + "\" is none of q, k, v, x, wq, wk, wv");
+  for (Change& change : changes) {
+    Matrix* matrix = matrix_of(change.matrix, problem);
+    if (matrix == nullptr) {
+      problem->replaced.push_back({change.matrix[0], change.row, std::move(change.numbers)});
+    } else {
+      (*matrix)[change.row] = std::move(change.numbers);
+    }
   }
-  std::int64_t row = 0;
-  std::vector<double> numbers;
-  const bool names_tokens = !matrix.starts_with('w');
-  ATTN_RETURN_IF_ERROR(find_row(change, change.substr(open + 1, close - open - 1),
-                                names_tokens ? problem->tokens : std::vector<std::string>{}, &row));
-  ATTN_RETURN_IF_ERROR(read_numbers(change, change.substr(close + 2), &numbers));
-  if (!is_result) return replace_row(change, row, std::move(numbers), matrices.at(matrix));
-  problem->replaced.push_back({matrix[0], row, std::move(numbers)});
   return {};
 }
 
 Status shuffle(const std::vector<std::int64_t>& order, Problem* problem) {
   const std::vector<std::string> tokens = problem->tokens;
-  std::vector<std::int64_t> ascending = order;
-  std::sort(ascending.begin(), ascending.end());
-  bool is_permutation = ascending.size() == tokens.size();
-  for (std::size_t row = 0; is_permutation && row < ascending.size(); ++row) {
-    is_permutation = ascending[row] == static_cast<std::int64_t>(row);
-  }
-  if (!is_permutation) {
-    return Status::error("--shuffle: name each of the rows 0 to " + std::to_string(tokens.size() - 1) +
-                         " once, in the new order");
-  }
+  ATTN_RETURN_IF_ERROR(check_order(order, static_cast<std::int64_t>(tokens.size())));
   for (std::size_t i = 0; i < order.size(); ++i) problem->tokens[i] = tokens[order[i]];
   for (Matrix* matrix : {&problem->x, &problem->q, &problem->k, &problem->v}) reorder(order, matrix);
   for (auto& replacement : problem->replaced) {

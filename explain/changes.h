@@ -10,11 +10,12 @@
 
 namespace attn::explain {
 
-/// Applies a change such as "k[4471]=2,0": a row of q, k, v, x, wq, wk or wv. The name in brackets is the text of a
+/// Applies changes such as "k[4471]=2,0": a row of q, k, v, x, wq, wk or wv. The name in brackets is the text of a
 /// token if one matches, otherwise a row, counted from 0; rows of wq, wk and wv have numbers only. A row of q, k or
-/// v replaces what the projection gives. Errors: another form, an unknown matrix, a row that is not there or a
-/// token that is there twice, numbers that are not finite.
-Status apply_change(const std::string& change, reference::Problem* problem);
+/// v replaces what the projection gives. The problem's matrices must fit together. Errors, which leave the problem as
+/// it is: another form, an unknown matrix, a row that is not there or is set twice, a token that is there twice, too
+/// few or too many numbers, or one that is not finite.
+Status apply_changes(const std::vector<std::string>& changes, reference::Problem* problem);
 
 /// Puts tokens, with their rows of x (or of q, k and v), into a new order: the row `order[i]` comes i-th. Changes
 /// that were applied before move along. Errors: not each row once.

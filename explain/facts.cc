@@ -54,7 +54,7 @@ std::vector<Block> why_scale() {
 
 std::vector<Block> closing_facts() {
   return {
-      Heading{2, "Worth knowing"},
+      Heading{1, "Worth knowing"},
       Paragraph{"N tokens make N² scores, in every head of every layer: 1,000 tokens 10⁶, 10,000 tokens 10⁸, "
                 "100,000 tokens 10¹⁰. Written out as above, the tables would soon fill any memory; worked tile by "
                 "tile they are never stored, and the result is the same."},

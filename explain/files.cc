@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace attn::explain {
 namespace {
@@ -16,6 +17,17 @@ constexpr int kMostAttempts = 100;
 
 Status failure(const std::string& path, const std::string& what) {
   return Status::error(path + ": " + what + ": " + std::strerror(errno));
+}
+
+// Of a file that can't be made: the reason, and what to do where its directory is absent.
+Status failure_to_write(const std::string& path) {
+  const int reason = errno;
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  if (reason == ENOENT && !directory.empty()) {
+    return Status::error(path + ": there is no directory " + directory + "; make it first, or write elsewhere");
+  }
+  errno = reason;
+  return failure(path, "can't be written");
 }
 
 // A file of its own beside `path`; −1 where none can be made.
@@ -42,6 +54,7 @@ bool write_all(int file, const std::string& text) {
 
 Status read_file(const std::string& path, std::size_t most_bytes, std::string* text) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT) return Status::error(path + ": there is no such file; check the path");
   if (file < 0) return failure(path, "can't be read");
   std::string content(most_bytes + 1, '\0');
   std::size_t size = 0;
@@ -69,7 +82,7 @@ Status write_file(const std::string& path, const std::string& text) {
   }
   std::string part;
   const int file = open_beside(path, &part);
-  if (file < 0) return failure(path, "can't be written");
+  if (file < 0) return failure_to_write(path);
   const bool written = write_all(file, text);
   const bool closed = ::close(file) == 0;
   if (written && closed && std::rename(part.c_str(), path.c_str()) == 0) return {};

@@ -2,6 +2,7 @@
 #include "explain/lesson.h"
 
 #include "explain/facts.h"
+#include "explain/overflow.h"
 #include "explain/writer.h"
 
 namespace attn::explain {
@@ -57,6 +58,9 @@ void tell_given_rows(Writer& writer) {
 void tell_result(Writer& writer) {
   const reference::Trace& trace = writer.trace();
   writer.part("Result");
+  if (!rows_not_finite(trace.out).empty()) {
+    writer.say("Where nan or ∞ stands, numbers beyond the range of f64 overflowed: that is no result.");
+  }
   for (std::size_t h = 0; h < trace.heads.size(); ++h) {
     const std::string of_head = trace.heads.size() > 1 ? " of head " + std::to_string(h + 1) : "";
     writer.say("Weights" + of_head + " (a row a query, a column a key):");
@@ -83,8 +87,11 @@ void tell_inputs(Writer& writer) {
   writer.say("Each token has an embedding, a row of x.");
   writer.rows("x", trace.x);
   writer.say(
-      "Three matrices turn an embedding into a query, a key and a value. They are what training learns; "
-      "attention has no other parameters.");
+      "Three matrices turn an embedding into a query, a key and a value. They are what training learns. A layer of "
+      "a "
+      "model has a fourth as a rule, its output projection, which mixes the columns of the outputs: a matrix "
+      "product "
+      "behind attention, and no part of it.");
   writer.numbered_rows("wq", trace.wq);
   writer.numbered_rows("wk", trace.wk);
   writer.numbered_rows("wv", trace.wv);
@@ -111,7 +118,10 @@ Document lesson(const reference::Problem& problem, const reference::Trace& trace
     const HeadTrace& head = trace.heads[h];
     if (trace.heads.size() > 1) {
       writer.part("Head " + std::to_string(h + 1) + " of " + std::to_string(trace.heads.size()));
-      writer.say("Each head has some columns of q, k and v for its own, and attends with these alone.");
+      writer.say(
+          "Each head has some columns of q, k and v for its own, and attends with these alone. What heads found "
+          "meets "
+          "only behind attention, in the layer's output projection, where it has one.");
       writer.rows("q", head.q);
       writer.rows("k", head.k);
       writer.rows("v", head.v);

@@ -22,8 +22,12 @@ std::string table_row(const std::string& name, const std::vector<std::string>& c
 }
 
 struct MarkdownFormat {
-  std::string operator()(const Heading& heading) const {
-    return std::string(heading.level + 1, '#') + " " + escaped(heading.text) + "\n\n";
+  bool in_part = false;
+
+  // Steps lie a level below the part that they are in; in front of the first part, directly below the title.
+  std::string operator()(const Heading& heading) {
+    in_part = in_part || heading.level == 1;
+    return std::string(heading.level == 1 || !in_part ? 2 : 3, '#') + " " + escaped(heading.text) + "\n\n";
   }
   std::string operator()(const Paragraph& paragraph) const { return escaped(paragraph.text) + "\n\n"; }
   std::string operator()(const Note& note) const { return "> **Notice:** " + escaped(note.text) + "\n\n"; }
@@ -50,7 +54,8 @@ struct MarkdownFormat {
 
 std::string as_markdown(const Document& document) {
   std::string text = "# " + escaped(document.title) + "\n\n";
-  for (const Block& block : document.blocks) text += std::visit(MarkdownFormat{}, block);
+  MarkdownFormat format;
+  for (const Block& block : document.blocks) text += std::visit(format, block);
   text.pop_back();
   return text;
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "explain/facts.h"
+#include "explain/overflow.h"
 #include "explain/writer.h"
 #include "reference/inputs.h"
 
@@ -19,9 +20,10 @@ void note_largest(Writer& writer, const Matrix& scores) {
   std::size_t query = 0, key = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     for (std::size_t j = 0; j < scores[i].size(); ++j) {
-      if (scores[i][j] > scores[query][key]) query = i, key = j;
+      if (scores[i][j] > scores[query][key] || std::isnan(scores[query][key])) query = i, key = j;
     }
   }
+  if (std::isnan(scores[query][key])) return;
   writer.note(
       "The largest score is " + number_text(scores[query][key]) + ": the query of " + writer.token(query) +
       " and the key of " + writer.token(key) +
@@ -98,6 +100,12 @@ void tell_mask(Writer& writer, const HeadTrace& head) {
         "−∞ is no large negative number but the absence of a score: a hidden key weighs exactly 0, whatever "
         "it holds.");
   }
+  const auto overflowed = rows_of_overflowed_scores(writer.problem(), writer.trace(), head);
+  if (overflowed.empty()) return;
+  writer.note(
+      (overflowed.size() == 1 ? "In the row of " : "In the rows of ") + writer.names_of(overflowed) +
+      ", scores went beyond the range of f64, which ends at 1.8·10³⁰⁸: they overflowed to ∞, −∞ or nan, and "
+      "what follows from them is no longer what the formulas mean.");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "explain/overflow.h"
 #include "explain/writer.h"
 
 namespace attn::explain {
@@ -66,10 +67,13 @@ std::string weighted_sum(const HeadTrace& head, std::size_t i) {
 }  // namespace
 
 void tell_softmax(Writer& writer, const HeadTrace& head) {
+  const std::vector<std::size_t> broken = rows_not_finite(head.weights);
   writer.step("softmax, row by row");
   writer.say(
-      "The exponential makes every score positive, the division makes a row add up to 1. The row's largest "
-      "score is taken off first: it changes no weight, and no exponential can overflow.");
+      std::string("The exponential makes every score positive, the division makes a row ") +
+      (broken.empty() ? "" : "of finite scores ") +
+      "add up to 1. The row's largest score is taken off first: it changes no weight, and no exponential can "
+      "overflow.");
   if (!head.sink_weights.empty()) {
     writer.say("A sink joins each sum as its last term: it takes weight and has no value to give.");
   }
@@ -77,10 +81,19 @@ void tell_softmax(Writer& writer, const HeadTrace& head) {
   for (const std::size_t i : writer.queries_to_write_out()) write_row(writer, head, i, &lines);
   writer.calculate(std::move(lines));
   writer.queries_by_keys("weights", head.weights);
+  if (!broken.empty()) {
+    writer.note(
+        "The weights of " + writer.names_of(broken) +
+        " are not numbers (nan): numbers beyond the range of f64 overflowed, and ∞ − ∞ has no value. They add "
+        "up to nothing.");
+  }
+  if (broken.size() == head.weights.size()) return;
+  const std::string row = broken.empty() ? "Each row" : "Each other row";
   writer.note(head.sink_weights.empty()
-                  ? "Each row that sees a key adds up to 1. Equal scores get equal weights; a difference of 1 is a "
-                    "factor of 2.718."
-                  : "A row adds up to less than 1: the rest went to the sink.");
+                  ? row +
+                        " that sees a key adds up to 1. Equal scores get equal weights; a difference of 1 is a "
+                        "factor of 2.718."
+                  : row + " adds up to less than 1: the rest went to the sink.");
 }
 
 void tell_outputs(Writer& writer, const HeadTrace& head) {
@@ -90,10 +103,14 @@ void tell_outputs(Writer& writer, const HeadTrace& head) {
     lines.push_back({writer.token(i), weighted_sum(head, i)});
   writer.calculate(std::move(lines));
   writer.rows("out", head.out, kOutputDigits);
-  if (head.sink_weights.empty()) {
-    writer.note(
-        "An output lies among the values that it blends; a query that sees one key gets that key's value "
-        "exactly.");
+  const std::vector<std::size_t> broken = rows_not_finite(head.out);
+  if (!broken.empty()) {
+    writer.note("The outputs of " + writer.names_of(broken) +
+                " hold what is no finite number: numbers beyond the range of f64 overflowed.");
+  }
+  if (head.sink_weights.empty() && broken.size() < head.out.size()) {
+    writer.note(std::string(broken.empty() ? "An output" : "Any other output") +
+                " lies among the values that it blends; a query that sees one key gets that key's value exactly.");
   }
 }
 

@@ -26,6 +26,11 @@ constexpr std::array<std::string_view, 7> kCommentary = {"about",    "expect", "
 constexpr int kDeepest = 8;
 constexpr std::size_t kLongestName = 64;
 
+// What is quoted from a file stays a line to read.
+std::string shortened(const std::string& text) {
+  return text.size() <= kLongestName ? text : text.substr(0, kLongestName) + "...";
+}
+
 template <std::size_t count>
 bool contains(const std::array<std::string_view, count>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -59,7 +64,7 @@ Status parse(const std::string& text, Json* json) {
   if (!json->is_object()) {
     return Status::error("specification: not a JSON object; write {\"tokens\": […], \"x\": [[…]], …}");
   }
-  if (!repeated.empty()) return Status::error(repeated + ": given twice; leave one out");
+  if (!repeated.empty()) return Status::error(shortened(repeated) + ": given twice; leave one out");
   return {};
 }
 
@@ -69,7 +74,7 @@ Status check_keys(const Json& json) {
         contains(kCommentary, key)) {
       continue;
     }
-    return Status::error("\"" + key +
+    return Status::error("\"" + shortened(key) +
                          "\" is no key of a specification; it has tokens, x, wq, wk, wv (or q, k, v) and " +
                          "options by their flag's name, such as causal or scale");
   }
@@ -97,7 +102,7 @@ Status read_row(const Json& json, const std::string& where, std::vector<double>*
                          std::to_string(kMostColumns));
   }
   for (const Json& element : json) {
-    if (!element.is_number()) return Status::error(where + ": " + element.dump() + " is not a number");
+    if (!element.is_number()) return Status::error(where + ": " + shortened(element.dump()) + " is not a number");
     row->push_back(element.get<double>());
   }
   return {};
@@ -115,6 +120,14 @@ Status read_matrix(const Json& json, std::string_view name, std::size_t most_row
         read_row(row, argument + "[" + std::to_string(matrix->size()) + "]", &matrix->emplace_back()));
   }
   if (matrix->empty()) return Status::error(argument + ": no rows; give one for each token");
+  const std::size_t columns = matrix->front().size();
+  for (std::size_t row = 1; row < matrix->size(); ++row) {
+    if ((*matrix)[row].size() == columns) continue;
+    const std::size_t own = (*matrix)[row].size();
+    return Status::error(argument + ": row " + std::to_string(row) + " has " + std::to_string(own) +
+                         (own == 1 ? " number" : " numbers") + ", but row 0 has " + std::to_string(columns) +
+                         " (rows count from 0); all rows must be equally long");
+  }
   return {};
 }
 
@@ -132,7 +145,8 @@ Status read_tokens(const Json& json, std::vector<std::string>* tokens) {
   }
   for (const Json& token : json) {
     const std::string where = "tokens[" + std::to_string(tokens->size()) + "]: ";
-    if (!token.is_string()) return Status::error(where + token.dump() + " is not a text; write it in quotes");
+    if (!token.is_string())
+      return Status::error(where + shortened(token.dump()) + " is not a text; write it in quotes");
     tokens->push_back(token.get<std::string>());
     if (!is_printable(tokens->back())) {
       return Status::error(where + "give 1 to " + std::to_string(kLongestName) +
@@ -156,8 +170,8 @@ Status read_option(const std::string& key, const Json& json, std::map<std::strin
     for (const Json& element : json) text += (text.empty() ? "" : ",") + element.dump();
   }
   if (text.empty()) {
-    return Status::error(key + ": " + json.dump().substr(0, kLongestName) +
-                         " is no value for it; write what would follow --" + key);
+    return Status::error(key + ": " + shortened(json.dump()) + " is no value for it; write what would follow --" +
+                         key);
   }
   options->emplace(key, text);
   return {};

@@ -9,16 +9,10 @@ namespace {
 using reference::HeadTrace;
 using reference::Tile;
 
-std::string names_of(const Writer& writer, const std::vector<std::int64_t>& keys) {
-  std::vector<std::string> names;
-  for (const std::int64_t key : keys) names.push_back(writer.token(key));
-  return list_text(names);
-}
-
 Table tiles_table(const Writer& writer, const std::vector<Tile>& tiles, std::size_t query) {
   Table table{"query " + writer.token(query), {"max", "rescale", "exps", "sum", "out so far"}, {}};
   for (const Tile& tile : tiles) {
-    table.rows.push_back({names_of(writer, tile.keys),
+    table.rows.push_back({writer.names_of({tile.keys.begin(), tile.keys.end()}),
                           {number_text(tile.max), number_text(tile.rescale), vector_text(tile.exps),
                            number_text(tile.sum), vector_text(tile.out)}});
   }
@@ -43,7 +37,11 @@ void tell_tiles(Writer& writer, const HeadTrace& head) {
       "Nobody has to hold a whole row of scores. A query walks through its keys tile by tile and keeps three "
       "things: the largest score so far (max), the sum of exp(score − max) so far, and the values added up "
       "with these exponentials. When a tile brings a larger score, sum and values so far are multiplied by "
-      "rescale = exp(old max − new max), as if the new one had been known from the start.");
+      "rescale = exp(old max − new max), as if the new one had been known from the start. The max starts at −∞, so "
+      "the first rescale is exp(−∞ − max) = 0: there is nothing yet to keep.");
+  if (writer.problem().tile > static_cast<std::int64_t>(head.k.size())) {
+    writer.say("A tile of " + height + " keys is larger than all keys together: there is one tile.");
+  }
   if (!head.sink_weights.empty()) writer.say("The sink joins the sum once, at the end.");
   for (const std::size_t i : writer.queries_to_write_out()) {
     if (head.tiles[i].empty()) {

@@ -47,6 +47,12 @@ void Writer::numbered_rows(const std::string& caption, const reference::Matrix& 
   document_.blocks.push_back(std::move(table));
 }
 
+std::string Writer::names_of(const std::vector<std::size_t>& rows) const {
+  std::vector<std::string> names;
+  for (const std::size_t r : rows) names.push_back(token(r));
+  return list_text(names);
+}
+
 std::vector<std::size_t> Writer::queries_to_write_out() const {
   const std::size_t count = trace_.tokens.size();
   if (count > kMostTerms) return {count - 1};
@@ -66,7 +72,9 @@ std::vector<std::string> visibility_rules(const AttentionOptions& options) {
                     factor_text(static_cast<double>(options.position_offset)) + ", key j at position j.");
   }
   if (!options.key_lengths.empty()) {
-    rules.push_back("Length: only the first " + std::to_string(options.key_lengths[0]) + " keys count.");
+    const std::int64_t length = options.key_lengths[0];
+    rules.push_back(length == 1 ? "Length: only the first key counts."
+                                : "Length: only the first " + std::to_string(length) + " keys count.");
   }
   if (options.mask) rules.emplace_back("Mask: a key that the mask marks false is hidden.");
   if (options.bias) rules.emplace_back("Bias: a key with a bias of −∞ is hidden.");

@@ -40,6 +40,9 @@ class Writer {
   /// Rows named by their number, from 0.
   void numbered_rows(const std::string& caption, const reference::Matrix& matrix);
 
+  /// "order, 4471 and shipped".
+  std::string names_of(const std::vector<std::size_t>& rows) const;
+
   /// The queries whose calculations are written out: all of a few, otherwise the last, which often sees the most.
   std::vector<std::size_t> queries_to_write_out() const;
 

@@ -58,6 +58,8 @@ TEST_F(Verbs, DescriptionsInTheHelpAlign) {
       EXPECT_NE(line[30], ' ') << line;
     }
   }
+  const std::string help = attn({"explain", "--help"}).out;
+  EXPECT_NE(help.find("--set TEXT  "), std::string::npos) << help;
 }
 
 TEST_F(Verbs, Info) {

@@ -122,7 +122,7 @@ TEST_F(ByHand, EveryNumber) {
 
 TEST_F(ByHand, EveryWhatIf) {
   Problem other_key = worked_example();
-  ASSERT_TRUE(apply_change("k[4471]=2,0", &other_key).ok());
+  ASSERT_TRUE(apply_changes({"k[4471]=2,0"}, &other_key).ok());
   expect_near(work(other_key)["weights"][1], what_if("key of 4471 becomes (2, 0)")["weights"], "other key");
 
   expect_near(work(unmasked())["weights"], what_if("no causal mask")["weights"], "no mask");

@@ -158,6 +158,22 @@ TEST(Markdown, TablesHaveEquallyManyCellsInEachRow) {
   EXPECT_NE(markdown.find("\\[CLS\\] \\*x\\* \\`y\\` \\<z\\>"), std::string::npos);
 }
 
+TEST(Markdown, SkipsNoLevelOfHeadings) {
+  for (const Problem& problem : {worked_example(), hard_problem()}) {
+    std::istringstream lines(as_markdown(document_of(problem)));
+    std::string line;
+    std::size_t above = 0, deepest = 0;
+    while (std::getline(lines, line)) {
+      const std::size_t level = line.find_first_not_of('#');
+      if (level == 0 || level == std::string::npos) continue;
+      EXPECT_LE(level, above + 1) << line;
+      above = level;
+      deepest = std::max(deepest, level);
+    }
+    EXPECT_EQ(deepest, problem.heads > 1 ? 3U : 2U);
+  }
+}
+
 TEST(Markdown, HoldsTheNumbers) {
   const std::string markdown = as_markdown(document_of(worked_example()));
   EXPECT_TRUE(markdown.starts_with("# Attention, worked by hand\n"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "explain/example.h"
@@ -24,6 +25,12 @@ std::string tell(const Problem& problem) {
 void expect_told(const std::string& text, const std::vector<std::string>& pieces) {
   for (const std::string& piece : pieces)
     EXPECT_NE(text.find(piece), std::string::npos) << piece << "\nin\n" << text;
+}
+
+// The text with its line breaks undone.
+std::string words_of(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
 }
 
 TEST(Lesson, EndsWithWeightsAndOutputs) {
@@ -71,6 +78,61 @@ TEST(Lesson, TilesEndAtTheSameOutputs) {
     const std::string text = tell(problem);
     expect_told(text, {"tile by tile", "(3.243, 1.216) / 1.486 = (2.18, 0.82)", "(3, 4) / 2 = (1.5, 2)"});
   }
+}
+
+TEST(Lesson, TilesBeginAtNothing) {
+  Problem problem = worked_example();
+  problem.tile = 1;
+  expect_told(words_of(tell(problem)), {"The max starts at −∞, so the first rescale is exp(−∞ − max) = 0"});
+  EXPECT_EQ(words_of(tell(problem)).find("larger than"), std::string::npos);
+  problem.tile = 100;
+  expect_told(words_of(tell(problem)), {"A tile of 100 keys is larger than all keys together: there is one tile"});
+}
+
+TEST(Lesson, NamesTheOutputProjection) {
+  expect_told(words_of(tell(worked_example())), {"its output projection"});
+  Problem problem = worked_example();
+  problem.heads = 2;
+  expect_told(words_of(tell(problem)), {"What heads found meets only behind attention"});
+}
+
+// Scores of the last key overflow; causal, so that only the last query sees it.
+Problem overflowing(const std::vector<double>& key) {
+  Problem problem = worked_example();
+  problem.replaced.push_back({'k', 2, key});
+  return problem;
+}
+
+TEST(Lesson, SaysWhereNumbersOverflow) {
+  const std::string text = words_of(tell(overflowing({1e308, 1e308})));
+  expect_told(
+      text, {"In the row of shipped, scores went beyond the range of f64",
+             "The weights of shipped are not numbers (nan)", "Each other row that sees a key adds up to 1",
+             "The outputs of shipped hold what is no finite number", "Any other output lies", "that is no result"});
+  EXPECT_EQ(text.find("makes a row add up to 1"), std::string::npos);
+
+  Problem open = overflowing({1e308, 1e308});
+  open.options.causal = false;
+  open.replaced.push_back({'q', 1, {2, 2}});
+  const std::string all = words_of(tell(open));
+  expect_told(all, {"In the rows of order, 4471 and shipped,", "The weights of order, 4471 and shipped"});
+  EXPECT_EQ(all.find("that sees a key adds up to 1"), std::string::npos);
+  EXPECT_EQ(all.find("lies among the values"), std::string::npos);
+}
+
+TEST(Lesson, SaysWhereAnOverflowedScoreWeighsNothing) {
+  const std::string text = words_of(tell(overflowing({-1e308, -1e308})));
+  expect_told(text, {"In the row of shipped, scores went", "Each row that sees a key adds up to 1"});
+  EXPECT_EQ(text.find("not numbers"), std::string::npos);
+}
+
+TEST(Lesson, DoesNotSpeakOfOverflowWhereNobodyLooks) {
+  Problem problem = overflowing({1e308, 1e308});
+  const std::int64_t lengths[] = {2};
+  problem.options.key_lengths = lengths;
+  problem.options.alignment = Alignment::top_left;
+  EXPECT_EQ(tell(problem).find("overflowed"), std::string::npos);
+  EXPECT_EQ(tell(worked_example()).find("overflowed"), std::string::npos);
 }
 
 TEST(Lesson, OptionsGetTheirSteps) {

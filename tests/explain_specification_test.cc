@@ -72,6 +72,11 @@ TEST(Specification, RefusesBadElements) {
             std::string::npos);
   EXPECT_NE(refusal(R"({"q": [1], "k": [[1]], "v": [[1]]})").find("a row is a list"), std::string::npos);
   EXPECT_NE(refusal(R"({"q": 1, "k": [[1]], "v": [[1]]})").find("a matrix is a list"), std::string::npos);
+  EXPECT_NE(refusal(R"({"q": [[1, 2], [3]], "k": [[1]], "v": [[1]]})")
+                .find("q: row 1 has 1 number, but row 0 has 2 (rows count from 0)"),
+            std::string::npos);
+  EXPECT_LT(refusal("{\"" + std::string(5000, 'x') + "\": 1}").size(), 300U);
+  EXPECT_LT(refusal("{\"q\": [[\"" + std::string(5000, 'x') + "\"]], \"k\": [[1]], \"v\": [[1]]}").size(), 300U);
   EXPECT_NE(refusal(R"({"q": [], "k": [[1]], "v": [[1]]})").find("q: no rows"), std::string::npos);
   EXPECT_NE(refusal(object(std::string(kGiven) + R"(, "tokens": ["a", 1])")).find("tokens[1]"), std::string::npos);
   EXPECT_NE(refusal(object(std::string(kGiven) + R"(, "tokens": ["a\u001b[2J", "b"])")).find("control"),

@@ -81,13 +81,14 @@ TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
 TEST_F(Explain, RefusesWhatDoesNotFit) {
   write_text("bad.json", "{\"q\": [[1,2],[3]], \"k\": [[1,2],[3,4]], \"v\": [[1],[2]]}");
   write_text("unknown.json", "{\"qq\": 1}");
-  expect_refused({"bad.json", "-o", "out.txt"}, "q: row 1 has 1 numbers");
+  expect_refused({"bad.json", "-o", "out.txt"}, "bad.json: q: row 1 has 1 number, but row 0 has 2");
   expect_refused({"unknown.json"}, "\"qq\" is no key");
   expect_refused({"bad.json", "-o", "bad.json"}, "is the specification");
-  expect_refused({"missing.json"}, "missing.json");
+  expect_refused({"missing.json"}, "missing.json: there is no such file; check the path");
+  expect_refused({"--set", "k[0]=1,2", "k[1]=1,2"}, "or write --set in front of each change");
   expect_refused({"."}, "can't be read");
   expect_refused({"/dev/zero"}, "larger than");
-  expect_refused({"-o", "no/such/place"}, "no/such/place");
+  expect_refused({"-o", "no/such/place"}, "-o: no/such/place: there is no directory no/such; make it first");
   expect_refused({"-o", "/dev/null"}, "not a file");
   expect_refused({"--json", "-o", "-"}, "--json");
   expect_refused({"--json", "--format", "text"}, "--format text");
@@ -95,12 +96,47 @@ TEST_F(Explain, RefusesWhatDoesNotFit) {
   expect_refused({"--tiles", "0"}, "--tiles");
   expect_refused({"--heads", "3"}, "heads: 3");
   expect_refused({"--set", "k[foo]=1,2"}, "\"foo\"");
-  expect_refused({"--set", "k[0]=1"}, "k[0]");
-  expect_refused({"--shuffle", "0,0,1"}, "--shuffle");
+  expect_refused({"--set", "k[4471]=1"}, "--set k[4471]=1: 1 number");
+  expect_refused({"--set", "k[4471]=2,0", "--set", "k[4471]=3,0"},
+                 "row 1 of k is set by --set k[4471]=2,0 already");
+  expect_refused({"--shuffle", "0,0,1"}, "--shuffle 0,0,1: row 0 comes twice");
+  expect_refused({"--sink-tokens", "1"}, "--sink-tokens: 1 given without a window");
+  expect_refused({"--no-mask", "--align", "1"}, "--align: 1 given, but nothing asks");
   expect_refused({"--no-mask", "--causal"}, "--no-mask");
   expect_refused({"--no-scale", "--scale", "2"}, "--no-scale");
   expect_refused({"--scale", "nan"}, "--scale");
   expect_refused({"--lengths", "4"}, "4");
+}
+
+TEST_F(Explain, NamesTheFileOfAnOption) {
+  const std::string matrices = R"("q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]])";
+  const auto expect_named = [&](const std::string& option, const std::string& sentence) {
+    write_text("spec.json", "{" + matrices + ", " + option + "}");
+    expect_refused({"spec.json"}, sentence);
+  };
+  expect_named(R"("scale": "nan")", "spec.json: scale: \"nan\"");
+  expect_named(R"("heads": 2)", "spec.json: heads: 2");
+  expect_named(R"("tiles": 0)", "spec.json: tiles: \"0\"");
+  expect_named(R"("window": [-1, 0])", "spec.json: window: \"-1\"");
+  expect_named(R"("sink-tokens": 1)", "spec.json: sink-tokens: 1");
+  expect_named(R"("alibi": true, "lengths": [1])", "spec.json: alibi: 2 queries and 1 key");
+  expect_refused({"spec.json", "--scale", "x"}, "explain: --scale: \"x\"");
+}
+
+// What --no-mask takes away must not leave its alignment behind.
+TEST_F(Explain, NoMaskIgnoresThePositionsOfTheFile) {
+  write_text("spec.json",
+             R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "causal": true, "align": "top-left"})");
+  EXPECT_EQ(explain({"spec.json", "--no-mask"}).exit_code, 0);
+}
+
+TEST_F(Explain, PutsNoRawBytesOnATerminal) {
+  write_text("spec.json", "{\"\xFF\x1B[2J\": 1}");
+  const std::string said = explain({"spec.json"}).err + explain({"\x1B]0;x\x07\xC2\x9B\xE2\x82.json"}).err;
+  for (const char byte : said) {
+    EXPECT_TRUE((byte >= ' ' && byte <= '~') || byte == '\n') << static_cast<int>(byte);
+  }
+  EXPECT_NE(explain({"größe.json"}).err.find("größe.json: "), std::string::npos);
 }
 
 }  // namespace
