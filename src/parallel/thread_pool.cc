@@ -119,10 +119,7 @@ class Crew {
 class ThreadPool final : public Executor {
  public:
   ThreadPool(int threads, double least_work)
-      : threads_(threads),
-        least_work_(least_work),
-        born_(count_forks()),
-        crew_(std::make_unique<Crew>(threads)) {}
+      : threads_(threads), least_work_(least_work), born_(count_forks()), crew_(std::make_unique<Crew>(threads)) {}
 
   ~ThreadPool() override {
     // In a forked child the crew's threads are gone while its locks look waited on: it can't be destroyed, only left.
