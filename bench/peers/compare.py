@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times attn beside whichever peers are installed: same process, same arrays, one call after the other.
+"""Times attn beside whichever peers are installed, on the same arrays, one call after the other.
 
     python3 -m venv /tmp/peers && /tmp/peers/bin/pip install numpy onnx onnxruntime
     /tmp/peers/bin/python bench/peers/compare.py            # after ./test, which builds the library it calls
@@ -7,14 +7,17 @@
 
 A peer that is not installed, or that refuses a shape, is named as such. Each row is the median of interleaved
 rounds; `share` is of the multiply-add peak measured right beside every call of every peer. Results are compared
-with attn's before anything is timed: a peer that computes something else does not count.
+with attn's before anything is timed: a peer that computes something else does not count. Every peer has a process
+of its own, which is stopped while another one's turn is: threads that spin for more work would slow the others.
 """
 
 import argparse
 import ctypes
 import json
+import multiprocessing
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import time
@@ -203,71 +206,118 @@ class NumPy:
         return call
 
 
-def available_peers(threads):
-    peers = []
-    for kind in (Attn, OnnxMultiHead, OnnxRuntime, Torch, NumPy):
-        try:
-            peers.append(kind(threads))
-        except ImportError as missing:
-            print(f"not installed: {kind.name} ({missing})", file=sys.stderr)
-    return peers
+KINDS = (Attn, OnnxMultiHead, OnnxRuntime, Torch, NumPy)
 
 
-def in_heads(call, out):
-    return getattr(call, "to_heads", lambda x: x)(out)
-
-
-def prepare_all(peers, q, k, v, causal):
-    """The calls that give attn's result; the others with the reason why not."""
-    import numpy as np
-
-    calls, refused, expected = {}, {}, None
-    for peer in peers:
-        try:
-            call = peer.prepare(q, k, v, causal)
-            out = in_heads(call, call())
-            expected = out.copy() if expected is None else expected
-            error = float(np.abs(out - expected).max())
-            if not error <= 1e-4:
-                raise RuntimeError(f"its result differs by {error:.1e}")
-            calls[peer.name] = call
-        except Exception as reason:  # a peer may refuse in any way it likes
-            refused[peer.name] = str(reason).splitlines()[0][:90]
-    return calls, refused
-
-
-def time_calls(peers, calls, work, rounds, seconds):
-    times = {name: [] for name in calls}
-    shares = {name: [] for name in calls}
-    repeats = {}
-    for name, call in calls.items():
-        start = time.perf_counter()
-        call()
-        repeats[name] = max(1, min(20000, int(0.005 / (time.perf_counter() - start))))
-    end = time.perf_counter() + seconds
-    while len(times["attn"]) < rounds or time.perf_counter() < end:
-        for name, call in calls.items():
-            time.sleep(0.03)  # the last peer's threads may still spin, waiting for more work
-            before = peers[0].peak()
-            start = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            elapsed = (time.perf_counter() - start) / repeats[name]
-            peak = (before + peers[0].peak()) / 2
-            times[name].append(elapsed)
-            shares[name].append(work / elapsed / 1e9 / peak)
-    return {name: {"ms": 1e3 * statistics.median(times[name]), "share": statistics.median(shares[name])}
-            for name in calls}
-
-
-def measure(peers, name, shape, causal, rounds, seconds):
+def arrays(shape):
     import numpy as np
 
     b, h, hk, n, m, d = shape
     random = np.random.default_rng(1)
-    q, k, v = (random.standard_normal(s, dtype=np.float32) for s in ((b, h, n, d), (b, hk, m, d), (b, hk, m, d)))
-    calls, refused = prepare_all(peers, q, k, v, causal)
-    results = time_calls(peers, calls, flops(shape, causal), rounds, seconds)
+    return [random.standard_normal(s, dtype=np.float32) for s in ((b, h, n, d), (b, hk, m, d), (b, hk, m, d))]
+
+
+def one_turn(call, repeats, peak):
+    before = peak()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    elapsed = (time.perf_counter() - start) / repeats
+    return elapsed, (before + peak()) / 2
+
+
+def serve(kind, threads, connection):
+    """The life of a peer's process: answers requests until there are no more."""
+    try:
+        peer, ruler = kind(threads), Attn(threads)
+    except ImportError as missing:
+        connection.send(("missing", str(missing)))
+        return
+    connection.send(("ready", peer.version))
+    call = repeats = None
+    while (request := connection.recv()) is not None:
+        if request == "turn":
+            connection.send(one_turn(call, repeats, ruler.peak))
+            continue
+        try:
+            call = peer.prepare(*arrays(request[0]), request[1])
+            out = getattr(call, "to_heads", lambda x: x)(call()).copy()
+            start = time.perf_counter()
+            call()
+            repeats = max(1, min(20000, int(0.005 / (time.perf_counter() - start))))
+            connection.send(("ready", out))
+        except Exception as reason:  # a peer may refuse in any way it likes
+            connection.send(("refused", str(reason).splitlines()[0][:90]))
+
+
+class Process:
+    """A peer in a process of its own, which runs only while it is asked something."""
+
+    def __init__(self, kind, threads):
+        self.name = kind.name
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(kind, threads, theirs), daemon=True)
+        self.process.start()
+        self.state, self.version = self.connection.recv()
+        if self.state == "ready":
+            os.kill(self.process.pid, signal.SIGSTOP)
+
+    def ask(self, request):
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.connection.send(request)
+        answer = self.connection.recv()
+        os.kill(self.process.pid, signal.SIGSTOP)
+        return answer
+
+    def end(self):
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.connection.send(None)
+        self.process.join()
+
+
+def available_peers(threads):
+    peers = []
+    for kind in KINDS:
+        peer = Process(kind, threads)
+        if peer.state == "ready":
+            print(f"{peer.name}: {peer.version}", file=sys.stderr)
+            peers.append(peer)
+        else:
+            print(f"not installed: {peer.name} ({peer.version})", file=sys.stderr)
+    return peers
+
+
+def prepare_all(peers, shape, causal):
+    """The peers that give attn's result; the others' names with the reason why not."""
+    import numpy as np
+
+    able, refused, expected = [], {}, None
+    for peer in peers:
+        state, out = peer.ask((shape, causal))
+        if state == "ready":
+            expected = out if expected is None else expected
+            error = float(np.abs(out - expected).max())
+            if not error <= 1e-4:
+                state, out = "refused", f"its result differs by {error:.1e}"
+        if state == "ready":
+            able.append(peer)
+        else:
+            refused[peer.name] = out
+    return able, refused
+
+
+def measure(peers, name, shape, causal, rounds, seconds):
+    able, refused = prepare_all(peers, shape, causal)
+    turns = {peer.name: [] for peer in able}
+    end = time.perf_counter() + seconds
+    while len(turns["attn"]) < rounds or time.perf_counter() < end:
+        for peer in able:
+            turns[peer.name].append(peer.ask("turn"))
+    work = flops(shape, causal)
+    results = {peer: {"ms": 1e3 * statistics.median(seconds for seconds, _ in theirs),
+                      "share": statistics.median(work / seconds / 1e9 / peak for seconds, peak in theirs)}
+               for peer, theirs in turns.items()}
     return {"name": name, "shape": shape, "causal": causal, "results": results, "refused": refused}
 
 
@@ -299,12 +349,12 @@ def main():
     parser.add_argument("--svg", help="draw the bars to this file")
     arguments = parser.parse_args()
     peers = available_peers(arguments.threads)
-    for peer in peers:
-        print(f"{peer.name}: {peer.version}", file=sys.stderr)
     rows = []
     for i, (name, shape, causal) in enumerate(SHAPES):
         print(f"{i + 1} of {len(SHAPES)}: {name} {shape}", file=sys.stderr)
         rows.append(measure(peers, name, shape, causal, arguments.rounds, arguments.seconds))
+    for peer in peers:
+        peer.end()
     names = [peer.name for peer in peers]
     print(f"{arguments.threads} threads; time, and share of the multiply-add peak measured beside each call")
     print_table(rows, names)
