@@ -36,7 +36,7 @@ shape is B, H, Hkv, N, M, D; dtype is f32, bf16, f16 or f64. "compute": "bf16" m
 processor can (see attn run --help); its share is still of the f32 peak.
 
 Example:
-  attn bench --threads 1)";
+  attn bench --shapes examples/bench-shapes.json)";
 
 struct BenchFlags {
   std::string shapes, threads, seconds;

@@ -35,8 +35,12 @@ TEST_F(Verbs, TheExamplesInTheHelpRun) {
   std::filesystem::create_symlink(ATTN_PROGRAM, path("bin/attn"));
   std::filesystem::create_symlink(ATTN_SOURCE_DIR "/examples", path("examples"));
   const std::string search = "PATH=" + path("bin").string() + ":$PATH; ";
-  for (const std::vector<std::string>& help : std::vector<std::vector<std::string>>{
-           {"--help"}, {"explain", "--help"}, {"run", "--help"}, {"cost", "--help"}, {"info", "--help"}}) {
+  for (const std::vector<std::string>& help : std::vector<std::vector<std::string>>{{"--help"},
+                                                                                    {"explain", "--help"},
+                                                                                    {"run", "--help"},
+                                                                                    {"cost", "--help"},
+                                                                                    {"bench", "--help"},
+                                                                                    {"info", "--help"}}) {
     SCOPED_TRACE(help.front());
     const std::string text = attn(help).out;
     const std::size_t heading = text.find("Example:\n");
