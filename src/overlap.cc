@@ -98,6 +98,18 @@ bool runs_meet(const std::vector<Run>& runs) {
   return false;
 }
 
+// From the first byte to behind the last; empty where the view has no element.
+Run bytes_of(const View4& view) {
+  const auto size = static_cast<std::int64_t>(size_of(view.dtype));
+  auto first = reinterpret_cast<std::uintptr_t>(view.data), end = first + static_cast<std::uintptr_t>(size);
+  for (int d = 0; d < 4; ++d) {
+    if (view.shape[d] == 0) return {first, first};
+    const std::int64_t reach = view.strides[d] * size * (view.shape[d] - 1);
+    (reach < 0 ? first : end) += static_cast<std::uintptr_t>(reach);
+  }
+  return {first, end};
+}
+
 }  // namespace
 
 bool overlaps_itself(const View4& view) {
@@ -114,9 +126,10 @@ bool overlaps_itself(const View4& view) {
 }
 
 bool overlap(const View4& a, const View4& b) {
+  const Run bytes_a = bytes_of(a), bytes_b = bytes_of(b);
+  if (bytes_a.second <= bytes_b.first || bytes_b.second <= bytes_a.first) return false;
   const Footprint print_a = footprint_of(a), print_b = footprint_of(b);
   if (print_a.start == print_a.end || print_b.start == print_b.end) return false;
-  if (print_a.end <= print_b.start || print_b.end <= print_a.start) return false;
   // The ranges meet: exact, since slots of one buffer (q, k, v, out side by side) interleave without sharing bytes.
   std::vector<Run> runs_a, runs_b;
   if (!list_runs(print_a, &runs_a) || !list_runs(print_b, &runs_b)) return true;

@@ -146,8 +146,8 @@ struct KernelSet {
 struct Kernels {
   KernelSet<float> f32;
   KernelSet<double> f64;
-  /// f32 with 16-bit products: q, k, v and the weights rounded to bf16. Its score_block is nullptr; all of it is, in
-  /// effect, where `has_bf16` is false.
+  /// f32 with 16-bit products: q, k, v and the weights rounded to bf16, and no score_block. Where `has_bf16` is false it
+  /// is not to be used.
   KernelSet<float> bf16;
   bool has_bf16;
 

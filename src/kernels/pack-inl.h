@@ -91,6 +91,14 @@ HWY_INLINE void PackUnit(const SourceRows& keys, std::int64_t source_row, std::i
     const T* rows = in_place + source_row * keys.row_stride;
     return TransposeColumns<kUnitKeys>(rows, keys.row_stride, key_dim, unit);
   }
+  if (in_place && (end - begin) * key_dim <= kUnitKeys) {  // a few numbers: not worth a detour
+    std::fill_n(unit, key_dim * kUnitKeys, T(0));
+    for (std::int64_t r = begin; r < end; ++r) {
+      const T* row = in_place + (source_row + r - begin) * keys.row_stride;
+      for (std::int64_t column = 0; column < key_dim; ++column) unit[column * kUnitKeys + r] = row[column];
+    }
+    return;
+  }
   constexpr std::int64_t kChunk = 64;  // columns at a time, so that the widened rows stay in L1
   T rows[kUnitKeys * kChunk];
   for (std::int64_t column = 0; column < key_dim; column += kChunk) {

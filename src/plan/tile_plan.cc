@@ -10,10 +10,11 @@ namespace attn {
 namespace {
 
 // A tile's height is a trade: every tile reads all keys and values once, so tall ones read less, but its queries and
-// results must stay in L2 beside a key block. Long prompts have tiles to spare.
+// results must stay in L2 beside a key block. Long prompts and large batches have tiles to spare.
 std::int64_t most_tile_rows(const Problem& p) {
-  constexpr std::int64_t kMost = 192;
-  const std::int64_t most = p.group * p.longest_queries >= 2048 ? kMost : kMost / 2;
+  constexpr std::int64_t kMost = 192, kManyRows = 2048, kManyHeads = 64;
+  const bool tiles_to_spare = p.group * p.longest_queries >= kManyRows || p.batch * p.kv_heads >= kManyHeads;
+  const std::int64_t most = tiles_to_spare ? kMost : kMost / 2;
   const std::int64_t elements = most * 512;
   const std::int64_t fit = elements / std::max<std::int64_t>(1, p.key_dim + p.value_dim) / kRowGroup * kRowGroup;
   return std::clamp<std::int64_t>(fit, kRowGroup, most);
