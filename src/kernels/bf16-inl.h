@@ -11,7 +11,9 @@
 #define ATTN_KERNELS_BF16_INL_H_
 #endif
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <cstring>

@@ -9,7 +9,9 @@
 #define ATTN_KERNELS_BF16_PRODUCTS_INL_H_
 #endif
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include "hwy/highway.h"
 #include "src/kernels/kernels.h"
