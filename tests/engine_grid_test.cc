@@ -140,6 +140,8 @@ TEST(Grid, EveryWayOfCallingGivesTheSpecificationsBits) {
                                 {DType::f32, DType::bf16},
                                 {DType::f16, DType::f16},
                                 {DType::f64, DType::f64}}) {
+      // Under sanitizers, which take ten times as long, the grid has gaps.
+      if (effort(100) < 100 && kv != DType::bf16) continue;
       for (const Options& options : kOptions) {
         Problem problem = normal_problem(shape.sizes, 1, q, kv);
         options.set(&problem);
