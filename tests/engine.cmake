@@ -25,5 +25,5 @@ foreach(test conformance real)
 endforeach()
 
 # 16-bit products by vectors, also where the processor has matrix registers.
-add_test(NAME engine_bf16_dot_test COMMAND engine_bf16_test)
-set_tests_properties(engine_bf16_dot_test PROPERTIES ENVIRONMENT ATTN_BF16=dot)
+add_test(NAME engine_bf16_test_dot COMMAND engine_bf16_test)
+set_tests_properties(engine_bf16_test_dot PROPERTIES ENVIRONMENT ATTN_BF16=dot)
