@@ -1,7 +1,6 @@
 // attn bench: the engine as a share of what this machine can do.
 #include <unistd.h>
 
-#include <cstdio>
 #include <iomanip>
 #include <iostream>
 #include <memory>

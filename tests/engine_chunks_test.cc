@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "attn/numerics.h"
 #include "engine_parts.h"
@@ -22,18 +21,7 @@ TEST(Chunks, AnyRowsAloneHaveTheBitsOfTheWhole) {
   RecipeLimits limits = unpacked();
   limits.nonfinite = true;
   check_problems("rows alone", 250, limits, [](const Recipe& recipe, const Problem& problem) {
-    const Answer whole = attend(problem);
-    std::mt19937 random(static_cast<std::uint32_t>(recipe.seed));
-    const auto below = [&random](std::int64_t n) { return static_cast<std::int64_t>(random() % n); };
-    for (int i = 0; i < 4 && problem.sizes.queries > 0; ++i) {
-      RowRange rows{below(problem.sizes.batch), below(problem.sizes.kv_heads), below(problem.sizes.queries), 0};
-      rows.count = i == 0 ? 1 : 1 + below(problem.sizes.queries - rows.first);
-      if (const auto same = same_bits(attend(rows_of(problem, rows)), rows_of(problem, whole, rows)); !same) {
-        return testing::AssertionFailure() << rows.count << " rows from " << rows.first << " of sequence "
-                                           << rows.sequence << ": " << same.message();
-      }
-    }
-    return testing::AssertionSuccess();
+    return rows_alone_agree(problem, recipe.seed);
   });
 }
 

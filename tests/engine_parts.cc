@@ -1,6 +1,7 @@
 #include "engine_parts.h"
 
 #include <algorithm>
+#include <random>
 
 namespace attn::tests {
 namespace {
@@ -61,6 +62,21 @@ Answer rows_of(const Problem& p, const Answer& whole, const RowRange& r) {
     return tensor.slice(0, r.sequence, 1).slice(1, r.kv_head * group, group).slice(2, r.first, r.count);
   };
   return {part(whole.out), part(whole.lse)};
+}
+
+testing::AssertionResult rows_alone_agree(const Problem& problem, std::uint64_t seed) {
+  const Answer whole = attend(problem);
+  std::mt19937 random(static_cast<std::uint32_t>(seed));
+  const auto below = [&random](std::int64_t n) { return static_cast<std::int64_t>(random() % n); };
+  for (int i = 0; i < 4 && problem.sizes.queries > 0; ++i) {
+    RowRange rows{below(problem.sizes.batch), below(problem.sizes.kv_heads), below(problem.sizes.queries), 0};
+    rows.count = i == 0 ? 1 : 1 + below(problem.sizes.queries - rows.first);
+    if (const auto same = same_bits(attend(rows_of(problem, rows)), rows_of(problem, whole, rows)); !same) {
+      return testing::AssertionFailure() << rows.count << " rows from " << rows.first << " of sequence "
+                                         << rows.sequence << ": " << same.message();
+    }
+  }
+  return testing::AssertionSuccess();
 }
 
 Problem keys_of(const Problem& p, std::int64_t first, std::int64_t count) {

@@ -16,6 +16,10 @@ Problem rows_of(const Problem& problem, const RowRange& rows);
 /// The rows of the whole problem's answer that rows_of() computes.
 Answer rows_of(const Problem& problem, const Answer& whole, const RowRange& rows);
 
+/// Whether some rows of the problem, one alone and three runs of them drawn by `seed`, have the bits of the whole. Not for
+/// packed sequences.
+testing::AssertionResult rows_alone_agree(const Problem& problem, std::uint64_t seed);
+
 /// The keys [first, first + count) with all queries, at the positions that they have in the whole; without sinks,
 /// which join when the parts are merged. Not for packed sequences.
 Problem keys_of(const Problem& problem, std::int64_t first, std::int64_t count);

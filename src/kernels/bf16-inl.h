@@ -11,10 +11,6 @@
 #define ATTN_KERNELS_BF16_INL_H_
 #endif
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <cstring>
 
@@ -33,10 +29,14 @@ inline constexpr std::int64_t kMostRow = 256;  // numbers converted at a time
 
 // ---- packing
 
-/// `count` numbers from column `column` on as bf16, and zeros up to `padded`.
-HWY_INLINE void RoundRow(const SourceRows& source, std::int64_t row, std::int64_t column, std::int64_t count,
-                         std::int64_t padded, Bits* to) {
+/// A piece of a row as bf16: numbers [column, column + padded), zeros behind the row's `columns` and where there is no
+/// such row among the first `rows`. At most kMostRow.
+HWY_INLINE void RoundPiece(const SourceRows& source, std::int64_t row, std::int64_t rows, std::int64_t column,
+                           std::int64_t columns, std::int64_t padded, Bits* to) {
+  const bool exists = row >= 0 && row < rows;
+  const std::int64_t count = exists ? std::clamp<std::int64_t>(columns - column, 0, padded) : 0;
   std::fill(to + count, to + padded, Bits{0});
+  if (count == 0) return;
   if (source.dtype == DType::bf16 && source.column_stride == 1) {
     std::memcpy(to, source.data + (row * source.row_stride + column) * 2, count * sizeof(Bits));
     return;
@@ -50,15 +50,6 @@ HWY_INLINE void RoundRow(const SourceRows& source, std::int64_t row, std::int64_
   }
 }
 
-/// The whole row, in pieces.
-HWY_INLINE void RoundWholeRow(const SourceRows& source, std::int64_t row, std::int64_t columns, std::int64_t padded,
-                              Bits* to) {
-  for (std::int64_t column = 0; column < padded; column += kMostRow) {
-    const std::int64_t count = std::clamp<std::int64_t>(columns - column, 0, kMostRow);
-    RoundRow(source, row, column, count, std::min(kMostRow, padded - column), to + column);
-  }
-}
-
 /// Units [dims/2][16 keys][2]: pairs of dims, on their side as the f32 units are.
 void PackKeys(const SourceRows& keys, std::int64_t count, std::int32_t first_column, std::int64_t key_dim,
               float* units) {
@@ -68,12 +59,8 @@ void PackKeys(const SourceRows& keys, std::int64_t count, std::int32_t first_col
     for (std::int64_t piece = 0; piece < dims; piece += kMostRow) {
       const std::int64_t here = std::min(kMostRow, dims - piece);
       alignas(64) Bits rows[kUnitKeys * kMostRow];
-      for (std::int64_t r = 0; r < kUnitKeys; ++r) {
-        const std::int64_t key = start + r - first_column;
-        const std::int64_t columns =
-            key >= 0 && key < count ? std::clamp<std::int64_t>(key_dim - piece, 0, here) : 0;
-        RoundRow(keys, std::max<std::int64_t>(key, 0), piece, columns, here, rows + r * here);
-      }
+      for (std::int64_t r = 0; r < kUnitKeys; ++r)
+        RoundPiece(keys, start + r - first_column, count, piece, key_dim, here, rows + r * here);
       // Pairs are moved as f32 is: only bits move.
       TransposeColumns<kUnitKeys>(reinterpret_cast<const float*>(rows), here / 2, here / 2,
                                   units + start * pairs + piece / 2 * kUnitKeys);
@@ -89,12 +76,8 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int32_t first
     for (std::int64_t piece = 0; piece < columns; piece += kMostRow) {
       const std::int64_t padded = std::min(kMostRow, columns - piece);
       alignas(64) Bits rows[2][kMostRow];
-      for (int r = 0; r < 2; ++r) {
-        const std::int64_t row = key + r - first_column;
-        const std::int64_t here =
-            row >= 0 && row < count ? std::clamp<std::int64_t>(value_dim - piece, 0, padded) : 0;
-        RoundRow(values, std::max<std::int64_t>(row, 0), piece, here, padded, rows[r]);
-      }
+      for (int r = 0; r < 2; ++r)
+        RoundPiece(values, key + r - first_column, count, piece, value_dim, padded, rows[r]);
       for (std::int64_t c = 0; c < padded; c += kUnitKeys) {
         const __m512i even =
             _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(rows[0] + c)));
@@ -109,8 +92,12 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int32_t first
 /// Rows of dims numbers, a row where f32 has as many: half of the memory stays unused. The scale comes after q·k.
 void PackQueries(const SourceRows* rows, int count, std::int64_t key_dim, double /*factor*/, float* group) {
   const std::int64_t dims = round_up(key_dim, kStep);
-  for (int r = 0; r < count; ++r)
-    RoundWholeRow(rows[r], 0, key_dim, dims, reinterpret_cast<Bits*>(group + r * dims));
+  for (int r = 0; r < count; ++r) {
+    for (std::int64_t piece = 0; piece < dims; piece += kMostRow) {
+      RoundPiece(rows[r], 0, 1, piece, key_dim, std::min(kMostRow, dims - piece),
+                 reinterpret_cast<Bits*>(group + r * dims) + piece);
+    }
+  }
 }
 
 // ---- weighted values
@@ -148,12 +135,10 @@ HWY_INLINE void AddValues(const BlockTask<float>& strip, const Bits* weights, St
 /// The values of one unit of columns as the row sees them: 0 where a key is hidden.
 HWY_INLINE void KeepSeenValues(const BlockTask<float>& strip, int row, StepRange range, const float* unit,
                                Bits* kept) {
-  const RowColumns& columns = strip.columns[row];
-  const float* bias = strip.bias ? strip.bias + row * kBlockKeys : nullptr;
   std::memcpy(kept, unit, range.end * kUnitKeys * sizeof(Bits));
   for (std::int32_t key = range.begin; key < range.end; ++key) {
-    const bool hidden = !columns.contains(key) || (bias && bias[key] == -std::numeric_limits<float>::infinity());
-    for (std::int64_t c = 0; hidden && c < kUnitKeys; ++c) kept[key / 2 * 2 * kUnitKeys + 2 * c + key % 2] = 0;
+    if (!IsHidden(strip, row, key)) continue;
+    for (std::int64_t c = 0; c < kUnitKeys; ++c) kept[key / 2 * 2 * kUnitKeys + 2 * c + key % 2] = 0;
   }
 }
 
@@ -177,14 +162,9 @@ HWY_NOINLINE void AddSeenValues(const BlockTask<float>& strip, const Bits* weigh
 // ---- the strip
 
 HWY_INLINE StepRange RangeOf(const BlockTask<float>& strip) {
-  StepRange range{static_cast<std::int32_t>(kBlockKeys), 0};
-  for (int row = 0; row < strip.rows; ++row) {
-    if (strip.columns[row].empty()) continue;
-    range.begin = std::min(range.begin, strip.columns[row].lowest());
-    range.end = std::max(range.end, strip.columns[row].highest());
-  }
+  const ColumnRange seen = SeenColumns(strip, 0, strip.rows);
   constexpr auto kStep32 = static_cast<std::int32_t>(kStep);
-  return {range.begin / kStep32 * kStep32, (range.end + kStep32 - 1) / kStep32 * kStep32};
+  return {seen.begin / kStep32 * kStep32, (seen.end + kStep32 - 1) / kStep32 * kStep32};
 }
 
 HWY_INLINE void RoundWeights(const float* weights, StepRange range, Bits* to) {
@@ -210,8 +190,7 @@ HWY_INLINE void Softmax(const BlockTask<float>& strip, StepRange range, float* r
     if (strip.columns[row].empty()) {
       std::fill(scores + range.begin, scores + range.end, 0.0F);
     } else {
-      const float subtract = max[row] == -std::numeric_limits<float>::infinity() ? 0.0F : max[row];
-      sum[row] = WeighRow(d, scores, units, subtract);
+      sum[row] = WeighRow(d, scores, units, max[row]);
     }
     RoundWeights(scores, range, weights + row * kBlockKeys);
   }

@@ -48,8 +48,7 @@ HWY_INLINE void WeighGroup(const BlockTask<T>& strip, const RowGroup& group, T* 
     max[row] = MaxOfRow(d, strip.scores + row * kBlockKeys, range, strip.max[row]);
   }
   for (int row = group.first_row; row < end; ++row) {
-    const T subtract = max[row] == -std::numeric_limits<T>::infinity() ? T(0) : max[row];
-    sum[row] = WeighRow(d, strip.scores + row * kBlockKeys, range, subtract);
+    sum[row] = WeighRow(d, strip.scores + row * kBlockKeys, range, max[row]);
   }
 }
 
@@ -80,7 +79,7 @@ HWY_INLINE void SoftmaxStrip(const BlockTask<T>& strip, const RowGroups& groups,
 // ---- the kernels
 
 template <class T>
-HWY_INLINE void ScoreBlockStrip(const BlockTask<T>& strip) {
+void ScoreBlock(const BlockTask<T>& strip) {
   RowGroups groups;
   FindGroups(strip, &groups);
   ScoreStrip(strip, groups);
@@ -101,15 +100,6 @@ HWY_INLINE void AttendBlockStrip(const BlockTask<T>& strip) {
   if (!strip.leave_out_hidden) return ValueStrip(strip, groups, rescale);
   for (int row = 0; row < strip.rows; ++row) {
     if (!strip.columns[row].empty()) ValueRowOfSeenKeys(strip, row, rescale[row]);
-  }
-}
-
-template <class T>
-void ScoreBlock(const BlockTask<T>& tile) {
-  for (int first = 0; first < tile.rows; first += kStripRows) {
-    BlockTask<T> strip = StripAt(tile, first, kStripRows);
-    strip.scores += first * kBlockKeys;
-    ScoreBlockStrip(strip);
   }
 }
 
@@ -152,11 +142,10 @@ template <class T>
 T Weigh(T* scores, std::int64_t count, T max) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t kChunk = std::int64_t{1} << 20;
-  const T subtract = max == -std::numeric_limits<T>::infinity() ? T(0) : max;
   T sum = 0;
   for (std::int64_t start = 0; start < count; start += kChunk) {
     const std::int64_t here = std::min(kChunk, count - start);
-    sum += WeighRow(d, scores + start, UnitRange{0, static_cast<std::int32_t>(here)}, subtract);
+    sum += WeighRow(d, scores + start, UnitRange{0, static_cast<std::int32_t>(here)}, max);
   }
   return sum;
 }

@@ -49,17 +49,9 @@ struct SourceRows {
   std::int64_t column_stride = 0;
 };
 
-/// One query tile against one key block.
+/// The keys and values of one block, as a kernel reads them.
 template <class T>
-struct BlockTask {
-  int rows = 0;
-  std::int64_t key_dim = 0;
-  std::int64_t value_dim = 0;  // padded to a multiple of kUnitKeys
-
-  // Groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]; query_stride a row.
-  const T* queries = nullptr;
-  std::int64_t query_stride = 0;
-  const RowColumns* columns = nullptr;  // [rows]
+struct KeyBlock {
   // Units [key_dim][kUnitKeys]; the first holds the block's first column. A tile of one strip, which reads each key
   // once, may leave them nullptr and give the rows themselves, which are then packed panel by panel.
   const T* keys = nullptr;
@@ -74,6 +66,19 @@ struct BlockTask {
   std::int64_t value_stride = 0;
   std::int64_t value_unit = 0;
   std::int32_t first_value = 0;
+};
+
+/// One query tile against one key block.
+template <class T>
+struct BlockTask : KeyBlock<T> {
+  int rows = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;  // padded to a multiple of kUnitKeys
+
+  // Groups of kRowGroup rows (the last may have fewer), each [key_dim][rows of the group]; query_stride a row.
+  const T* queries = nullptr;
+  std::int64_t query_stride = 0;
+  const RowColumns* columns = nullptr;  // [rows]
 
   T score_factor = 1;             // multiplies q·k where the queries have no factor
   T cap_factor = 0;               // softcap·log2(e); 0: none
@@ -82,7 +87,7 @@ struct BlockTask {
   const T* distances = nullptr;   // [rows] the query's position from the block's start; with slopes
   bool leave_out_hidden = false;  // values of hidden keys are not even multiplied by 0 (they hold NaN or Inf)
 
-  T* scores = nullptr;  // scratch: [kStripRows][kBlockKeys]; the result of score_block: [rows][kBlockKeys]
+  T* scores = nullptr;  // scratch: [kStripRows][kBlockKeys]; the result of score_block
   T* max = nullptr;     // [rows, padded to kStateRows]: the running state
   T* sum = nullptr;     // [rows, padded to kStateRows]
   T* out = nullptr;     // [rows][value_dim]
@@ -104,8 +109,8 @@ struct KernelSet {
   /// Advances the state of every row over the block.
   void (*attend_block)(const BlockTask<T>& task);
 
-  /// Leaves the block's scores, in units of log2(e) and −∞ where hidden, in task.scores; values and state are not
-  /// used. Columns that no row of a group sees are not written.
+  /// Leaves the scores of a tile of one strip, in units of log2(e) and −∞ where hidden, in task.scores; values and state
+  /// are not used. Columns that no row of a group sees are not written.
   void (*score_block)(const BlockTask<T>& task);
 
   /// first ← first merged with next; out rows have `columns` columns (a multiple of kUnitKeys).

@@ -171,15 +171,15 @@ HWY_INLINE void WeighBlockRows(D d, T* HWY_RESTRICT scores, hn::Vec<D> subtract,
   }
 }
 
-/// scores ← weights 2^(score − subtract); returns their sum over the kSumLanes virtual lanes. Not inlined: among the
+/// scores ← weights 2^(score − max), nothing subtracted while max is −∞; returns their sum over the kSumLanes virtual lanes. Not inlined: among the
 /// registers of its callers the loop spills.
 template <class D, class T = hn::TFromD<D>>
-HWY_NOINLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T subtract) {
+HWY_NOINLINE T WeighRow(D d, T* HWY_RESTRICT scores, UnitRange range, T max) {
   constexpr std::int32_t kLanesHere = static_cast<std::int32_t>(hn::MaxLanes(D()));
   constexpr std::int32_t kBlockRow = static_cast<std::int32_t>(kSumLanes);
   constexpr int kVectors = kBlockRow / kLanesHere;
   constexpr int kRowsTogether = std::max(1, kWeighedVectors / kVectors);
-  const auto shift = hn::Set(d, subtract);
+  const auto shift = hn::Set(d, max == -std::numeric_limits<T>::infinity() ? T(0) : max);
   T lanes[kSumLanes] = {};
   std::int32_t c = std::min(range.end, (range.begin + kBlockRow - 1) / kBlockRow * kBlockRow);
   WeighPart(d, scores, range.begin, c, shift, lanes);

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <limits>
 
 #include "hwy/highway.h"
 #include "src/kernels/kernels.h"
@@ -16,6 +17,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace attn::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+/// Columns of a block: [begin, end).
+struct ColumnRange {
+  std::int32_t begin, end;
+};
 
 /// Up to kRowGroup rows of a strip, and the columns that any of them sees.
 struct RowGroup {
@@ -29,15 +35,30 @@ struct RowGroup {
   }
 };
 
+/// The columns that any of the rows [first, end) sees, from the lowest to behind the highest; {kBlockKeys, 0} where none.
+template <class T>
+HWY_INLINE ColumnRange SeenColumns(const BlockTask<T>& strip, int first, int end) {
+  ColumnRange seen{static_cast<std::int32_t>(kBlockKeys), 0};
+  for (int row = first; row < end; ++row) {
+    if (strip.columns[row].empty()) continue;
+    seen.begin = std::min(seen.begin, strip.columns[row].lowest());
+    seen.end = std::max(seen.end, strip.columns[row].highest());
+  }
+  return seen;
+}
+
+/// Whether an interval or a mask hides the column from the row.
+template <class T>
+HWY_INLINE bool IsHidden(const BlockTask<T>& strip, int row, std::int32_t column) {
+  return !strip.columns[row].contains(column) ||
+         (strip.bias && strip.bias[row * kBlockKeys + column] == -std::numeric_limits<T>::infinity());
+}
+
 template <class T>
 HWY_INLINE RowGroup GroupAt(const BlockTask<T>& strip, int first_row) {
-  RowGroup group{first_row, std::min(kRowGroup, strip.rows - first_row), static_cast<std::int32_t>(kBlockKeys), 0};
-  for (int r = first_row; r < first_row + group.rows; ++r) {
-    if (strip.columns[r].empty()) continue;
-    group.lowest = std::min(group.lowest, strip.columns[r].lowest());
-    group.highest = std::max(group.highest, strip.columns[r].highest());
-  }
-  return group;
+  const int rows = std::min(kRowGroup, strip.rows - first_row);
+  const ColumnRange seen = SeenColumns(strip, first_row, first_row + rows);
+  return {first_row, rows, seen.begin, seen.end};
 }
 
 /// The groups of a strip that see keys.

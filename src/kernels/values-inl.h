@@ -8,7 +8,6 @@
 #endif
 
 #include <algorithm>
-#include <limits>
 
 #include "hwy/highway.h"
 #include "src/kernels/multiply-inl.h"
@@ -106,11 +105,10 @@ HWY_NOINLINE void ValueRowOfSeenKeys(const BlockTask<T>& strip, int row, T resca
   const hn::ScalableTag<T> d;
   const RowColumns& columns = strip.columns[row];
   const T* weights = strip.scores + row * kBlockKeys;
-  const T* bias = strip.bias ? strip.bias + row * kBlockKeys : nullptr;
   for (std::int64_t column = 0; column < strip.value_dim; column += hn::Lanes(d)) {
     auto sum = hn::Zero(d);
     for (std::int32_t key = columns.lowest(); key < columns.highest(); ++key) {
-      if (!columns.contains(key) || (bias && bias[key] == -std::numeric_limits<T>::infinity())) continue;
+      if (IsHidden(strip, row, key)) continue;
       const T* value = strip.values + (key - strip.first_value) * strip.value_stride +
                        column / kUnitKeys * strip.value_unit + column % kUnitKeys;
       sum = hn::MulAdd(hn::Set(d, weights[key]), hn::LoadU(d, value), sum);

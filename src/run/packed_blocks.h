@@ -11,19 +11,6 @@
 
 namespace attn {
 
-/// One block, ready for a kernel.
-template <class T>
-struct KeyBlock {
-  const T* keys = nullptr;  // nullptr: `key_rows` are packed by the kernel, to `key_panel`
-  SourceRows key_rows{};
-  T* key_panel = nullptr;
-  const T* values = nullptr;
-  std::int64_t value_stride = 0;
-  std::int64_t value_unit = 0;
-  std::int32_t first_key = 0, end_key = 0;  // columns
-  std::int32_t first_value = 0;             // the column of the first row of values
-};
-
 /// Where a worker packs a block for itself.
 template <class T>
 struct BlockBuffer {

@@ -25,7 +25,7 @@ TileRunner<T>::TileRunner(const Problem& problem, std::int64_t most_rows, const 
       padded_value_dim_(round_up(problem.value_dim, kUnitKeys)),
       buffer_(blocks->carve_buffer(carver)),
       queries_(carver->take<T>(padded_key_dim_, round_up(most_rows, kernels.strip_rows))),
-      scores_(carver->take<T>(kBlockKeys, round_up(most_rows, kernels.strip_rows))),
+      scores_(carver->take<T>(kBlockKeys, kernels.strip_rows)),
       columns_(carver->take<RowColumns>(most_rows)),
       state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)),
       segment_state_(TileState<T>::carve(carver, most_rows, padded_value_dim_)) {
@@ -115,22 +115,13 @@ template <class T>
 typename TileRunner<T>::Sight TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
   if (!keys_.sees_any(block, block + kBlockKeys)) return Sight::none;
   const bool partial = prepare_columns(block) || problem_.dense_mask();
-  const KeyBlock<T> keys = blocks_->block(hold_, sequence_, block, buffer_);
+  static_cast<KeyBlock<T>&>(*task) = blocks_->block(hold_, sequence_, block, buffer_);
   task->rows = static_cast<int>(task_.rows);
   task->key_dim = problem_.key_dim;
   task->value_dim = padded_value_dim_;
   task->queries = queries_;
   task->query_stride = padded_key_dim_;
   task->columns = columns_;
-  task->keys = keys.keys;
-  task->key_rows = keys.key_rows;
-  task->key_panel = keys.key_panel;
-  task->first_key = keys.first_key;
-  task->end_key = keys.end_key;
-  task->first_value = keys.first_value;
-  task->values = keys.values;
-  task->value_stride = keys.value_stride;
-  task->value_unit = keys.value_unit;
   if (!kernels_.reads_in_place) task->score_factor = static_cast<T>(problem_.query_factor);
   task->cap_factor = static_cast<T>(problem_.cap_factor);
   task->partial_out = partial_out_;

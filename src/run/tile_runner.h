@@ -25,14 +25,12 @@ class TileRunner {
   /// key of it, and the state is not written.
   bool attend_segment(const TileTask& task, std::int64_t segment, const TileState<T>& state);
 
-  /// Calls `visit(context, block, scores)` for each key block that a row of the task sees; scores
-  /// [rows][kBlockKeys] are in units of log2(e), defined in the columns that `columns` says and −∞ where a key is
-  /// hidden.
+  /// Calls `visit(context, block, scores)` for each key block that a row of the task sees, which has the
+  /// rows of one strip at most; scores [rows][kBlockKeys] are in units of log2(e), defined in the columns that
+  /// `columns` says and −∞ where a key is hidden.
   void visit_scores(const TileTask& task,
                     void (*visit)(void* context, std::int64_t block, const RowColumns* columns, const T* scores),
                     void* context);
-
-  std::int64_t padded_value_dim() const { return padded_value_dim_; }
 
  private:
   void begin(const TileTask& task);
