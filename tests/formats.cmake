@@ -2,5 +2,5 @@
 foreach(test npy npz safetensors write mutation numpy elsewhere)
   attn_test(formats_${test}_test attn_formats)
 endforeach()
-target_sources(formats_mutation_test PRIVATE formats_allocations.cc)
+target_sources(formats_mutation_test PRIVATE allocations.cc)
 target_compile_definitions(formats_elsewhere_test PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")

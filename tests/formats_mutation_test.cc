@@ -1,6 +1,6 @@
 // Damaged files: whatever is cut off or changed, the answer is an error or a tensor that can be read to its last
 // element, and no memory to speak of is taken.
-#include "formats_allocations.h"
+#include "allocations.h"
 #include "formats_samples.h"
 
 namespace attn::formats {

@@ -3,7 +3,7 @@
 
     python3 -m venv /tmp/peers && /tmp/peers/bin/pip install numpy onnx onnxruntime
     /tmp/peers/bin/python bench/peers/compare.py            # after ./test, which builds the library it calls
-    … compare.py --threads 1 --json peers.json --svg docs/peers.svg
+    … compare.py --threads 1 --json peers.json --svg docs/pictures/peers.svg
 
 A peer that is not installed, or that refuses a shape, is named as such. Each row is the median of interleaved
 rounds; `share` is of the multiply-add peak measured right beside every call of every peer. Results are compared

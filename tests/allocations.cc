@@ -1,6 +1,6 @@
 // Every `new` of the program it is linked into comes by here. A file of its own, since compilers that see these
 // bodies beside their callers warn of a free() that follows a new.
-#include "formats_allocations.h"
+#include "allocations.h"
 
 #include <algorithm>
 #include <cstdlib>
