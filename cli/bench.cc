@@ -32,7 +32,8 @@ with all.
 --shapes FILE is a JSON list:
   [{"name": "mine", "dtype": "f32", "shape": [1, 8, 8, 1024, 1024, 64], "causal": true}]
 shape is B, H, Hkv, N, M, D; dtype is f32, bf16, f16 or f64. "compute": "bf16" multiplies in 16 bits where the
-processor can (see attn run --help); its share is still of the f32 peak.
+processor can (see attn run --help); its share is still of the f32 peak. "cache": "f32", "bf16", "f16" or "q8"
+holds keys and values in a KV cache of that type instead of plain tensors.
 
 Example:
   attn bench --shapes examples/bench-shapes.json)";
@@ -64,19 +65,20 @@ void print_heading(const Machine& machine) {
   std::cout << name_of(current_isa()) << ", " << machine.threads << (machine.threads == 1 ? " thread" : " threads")
             << ": " << std::fixed << std::setprecision(1) << machine.fma_gflops << " GF/s multiply-add peak, "
             << machine.read_gbps << " GB/s read\n\n"
-            << std::left << std::setw(20) << "name" << std::setw(6) << "dtype" << std::setw(9) << "compute"
-            << std::setw(26) << "B,H,Hkv,N,M,D" << std::setw(8) << "causal" << std::right << std::setw(7)
-            << "threads" << std::setw(12) << "ms" << std::setw(9) << "GF/s" << std::setw(8) << "GB/s"
+            << std::left << std::setw(20) << "name" << std::setw(6) << "dtype" << std::setw(6) << "cache"
+            << std::setw(9) << "compute" << std::setw(26) << "B,H,Hkv,N,M,D" << std::setw(8) << "causal"
+            << std::right << std::setw(7) << "threads" << std::setw(12) << "ms" << std::setw(9) << "GF/s"
+            << std::setw(8) << "GB/s"
             << "  share\n";
 }
 
 void print_row(const Measured& m) {
   const BenchResult& r = m.result;
-  std::cout << std::left << std::setw(20) << m.shape.name << std::setw(6) << name_of(m.shape.dtype) << std::setw(9)
-            << name_of(m.shape.compute()) << std::setw(26) << shape_text(m.shape) << std::setw(8)
-            << (m.shape.causal ? "yes" : "no") << std::right << std::setw(7) << m.threads << std::fixed
-            << std::setprecision(r.milliseconds < 0.1 ? 6 : 3) << std::setw(12) << r.milliseconds
-            << std::setprecision(1) << std::setw(9) << r.gflops << std::setw(8);
+  std::cout << std::left << std::setw(20) << m.shape.name << std::setw(6) << name_of(m.shape.dtype) << std::setw(6)
+            << (m.shape.cache ? name_of(*m.shape.cache) : "-") << std::setw(9) << name_of(m.shape.compute())
+            << std::setw(26) << shape_text(m.shape) << std::setw(8) << (m.shape.causal ? "yes" : "no") << std::right
+            << std::setw(7) << m.threads << std::fixed << std::setprecision(r.milliseconds < 0.1 ? 6 : 3)
+            << std::setw(12) << r.milliseconds << std::setprecision(1) << std::setw(9) << r.gflops << std::setw(8);
   if (m.shape.is_decode()) {
     std::cout << r.gbps << std::setw(5) << std::setprecision(0) << 100 * r.share << " % of reading\n";
   } else {
@@ -98,6 +100,7 @@ nlohmann::ordered_json json_of(const Measured& m) {
                                 {"share", json_number(m.result.share)},
                                 {"share_of", s.is_decode() ? "read_gbps" : "peak_gflops"},
                                 {"peak_gflops", json_number(m.result.peak_gflops)}};
+  if (s.cache) row["cache"] = name_of(*s.cache);
   if (s.is_decode()) {
     row["gbps"] = json_number(m.result.gbps);
     row["read_gbps"] = json_number(m.result.read_gbps);

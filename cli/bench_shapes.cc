@@ -41,6 +41,10 @@ void add_decode(std::vector<BenchShape>* shapes) {
     shapes->push_back({"decode", dtype, 1, 32, 8, 1, 32768, 128, false});
     shapes->push_back({"decode", dtype, 8, 32, 8, 1, 4096, 128, false});
   }
+  for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
+    for (const auto& [batch, keys] : {std::pair{1, 4096}, {1, 32768}, {8, 4096}})
+      shapes->push_back({"decode, cache", DType::f32, batch, 32, 8, 1, keys, 128, false, false, type});
+  }
 }
 
 void add_small_calls(std::vector<BenchShape>* shapes) {
@@ -57,6 +61,13 @@ DType dtype_named(const std::string& where, const json& value) {
     if (value == name_of(dtype)) return dtype;
   }
   refuse(where, "dtype " + value.dump() + " is none; give \"f32\", \"bf16\", \"f16\" or \"f64\"");
+}
+
+CacheType cache_named(const std::string& where, const json& value) {
+  for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
+    if (value == name_of(type)) return type;
+  }
+  refuse(where, "cache " + value.dump() + " is none; give \"f32\", \"bf16\", \"f16\" or \"q8\", or leave it out");
 }
 
 void set_sizes(const std::string& where, const json& value, BenchShape* shape) {
@@ -88,13 +99,16 @@ BenchShape shape_of(const std::string& where, const json& entry) {
       shape.causal = value;
     } else if (key == "compute" && (value == "bf16" || value == "f32")) {
       shape.bf16_products = value == "bf16";
+    } else if (key == "cache") {
+      shape.cache = cache_named(where, value);
     } else {
-      refuse(where,
-             std::string("key \"").append(key) + "\": " + value.dump() +
-                 " is not known; the keys are name (a text), dtype, shape, causal (true or false) and compute "
-                 "(f32 or bf16)");
+      refuse(where, std::string("key \"").append(key) + "\": " + value.dump() +
+                        " is not known; the keys are name (a text), dtype, shape, causal (true or false), compute "
+                        "(f32 or bf16) and cache (f32, bf16, f16 or q8)");
     }
   }
+  if (shape.cache && shape.dtype == DType::f64)
+    refuse(where, "cache with dtype \"f64\"; a cache is computed in f32: give f32, bf16 or f16");
   if (!entry.contains("shape")) refuse(where, "has no \"shape\"; give [B, H, Hkv, N, M, D]");
   if (shape.bf16_products && (shape.dtype == DType::f64 || !bf16_products_available())) {
     refuse(where, "compute \"bf16\" needs 16-bit products (AMX or AVX-512 BF16), which " +
@@ -128,8 +142,12 @@ DType BenchShape::compute() const {
 }
 
 double BenchShape::key_value_bytes() const {
+  double bytes = static_cast<double>(size_of(dtype));
+  if (cache == CacheType::f32) bytes = 4;
+  if (cache == CacheType::f16 || cache == CacheType::bf16) bytes = 2;
+  if (cache == CacheType::q8) bytes = 1 + 2.0 / kScaleGroup;
   return 2.0 * static_cast<double>(batch) * static_cast<double>(kv_heads) * static_cast<double>(keys) *
-         static_cast<double>(head_dim) * static_cast<double>(size_of(dtype));
+         static_cast<double>(head_dim) * bytes;
 }
 
 double BenchShape::flops() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@ struct BenchShape {
   std::string name;
   DType dtype = DType::f32;  ///< of q, k and v
   std::int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_dim = 1;
-  bool causal = false;         ///< the last query at the last key, as with a cache
-  bool bf16_products = false;  ///< AttentionOptions::bf16_products
+  bool causal = false;                  ///< the last query at the last key, as with a cache
+  bool bf16_products = false;           ///< AttentionOptions::bf16_products
+  std::optional<CacheType> cache = {};  ///< keys and values lie in a KvCache of this type; absent: in plain tensors
 
   /// The arithmetic: f64, f32, or bf16 for f32 with 16-bit products.
   DType compute() const;
@@ -22,7 +24,7 @@ struct BenchShape {
   /// Few queries read all keys and values: memory, not arithmetic, is what takes time.
   bool is_decode() const { return queries <= 16 && keys >= 1024; }
 
-  /// Bytes of k and v.
+  /// Bytes of k and v, as they are stored.
   double key_value_bytes() const;
 
   /// Four operations a pair of query and key that see each other and a dimension.
@@ -32,7 +34,7 @@ struct BenchShape {
 /// Prefill, decode and small calls, as users have them.
 std::vector<BenchShape> standard_shapes();
 
-/// A JSON list of {name, dtype, shape: [B, H, Hkv, N, M, D], causal, compute}. Throws Failure{2} that names the file and entry.
+/// A JSON list of {name, dtype, shape: [B, H, Hkv, N, M, D], causal, compute, cache}. Throws Failure{2} that names the file and entry.
 std::vector<BenchShape> read_shapes(const std::string& file);
 
 }  // namespace attn::cli

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attn/attention.h"
+#include "attn/kv_cache.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -25,16 +26,12 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// A normal number in each dtype.
 void store(double number, DType dtype, std::byte* to) {
   const auto single = static_cast<float>(number);
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &single, sizeof bits);
-  const auto brain = static_cast<std::uint16_t>(bits >> 16);
-  const auto half = static_cast<std::uint16_t>((bits >> 16 & 0x8000) | (((bits >> 13) & 0x3FFFF) - (112U << 10)));
+  const std::uint16_t half = dtype == DType::bf16 ? float_to_bf16(single) : float_to_f16(single);
   switch (dtype) {
     case DType::f64: std::memcpy(to, &number, sizeof number); break;
-    case DType::bf16: std::memcpy(to, &brain, sizeof brain); break;
+    case DType::bf16:
     case DType::f16: std::memcpy(to, &half, sizeof half); break;
     default: std::memcpy(to, &single, sizeof single);
   }
@@ -65,9 +62,7 @@ class Tensor {
     std::normal_distribution<double> normal;
     const std::size_t size = size_of(dtype_), table = std::min(count, kTable);
     for (std::size_t i = 0; i < table; ++i) {
-      // Away from 0, where f16 would need denormals.
-      const double number = normal(random);
-      store(std::abs(number) < 1e-3 ? 1e-3 : number, dtype_, memory_.get() + i * size);
+      store(normal(random), dtype_, memory_.get() + i * size);
     }
     for (std::size_t i = table; i < count; i += table)
       std::memcpy(memory_.get() + i * size, memory_.get(), std::min(table, count - i) * size);
@@ -85,24 +80,53 @@ class Call {
  public:
   Call(const BenchShape& s, Executor& executor)
       : q_(s.dtype, {s.batch, s.heads, s.queries, s.head_dim}, 1),
-        k_(s.dtype, {s.batch, s.kv_heads, s.keys, s.head_dim}, 2),
-        v_(s.dtype, {s.batch, s.kv_heads, s.keys, s.head_dim}, 3),
         out_(s.dtype, {s.batch, s.heads, s.queries, s.head_dim}, 4) {
     options_.executor = &executor;
     options_.causal = s.causal;
     options_.bf16_products = s.bf16_products;
     options_.alignment = Alignment::bottom_right;
+    if (s.cache) {
+      fill_cache(s);
+    } else {
+      k_.emplace(s.dtype, std::vector{s.batch, s.kv_heads, s.keys, s.head_dim}, 2);
+      v_.emplace(s.dtype, std::vector{s.batch, s.kv_heads, s.keys, s.head_dim}, 3);
+    }
   }
 
   /// Seconds of `count` calls in a row.
   double seconds(int count) {
     const double start = seconds_now();
-    for (int i = 0; i < count; ++i) require(forward(q_.view(), k_.view(), v_.view(), out_.view(), options_));
+    for (int i = 0; i < count; ++i) require(run());
     return seconds_now() - start;
   }
 
  private:
-  Tensor q_, k_, v_, out_;
+  // As an engine does: sequences that grow side by side.
+  void fill_cache(const BenchShape& s) {
+    require(KvCache::create({.kv_heads = s.kv_heads, .key_dim = s.head_dim, .type = *s.cache}, &cache_));
+    for (std::int64_t b = 0; b < s.batch; ++b) sequences_.push_back(cache_->add_sequence());
+    const std::int64_t step = cache_->options().page_tokens;
+    Tensor k(s.dtype, {s.batch, s.kv_heads, step, s.head_dim}, 2);
+    Tensor v(s.dtype, {s.batch, s.kv_heads, step, s.head_dim}, 3);
+    for (std::int64_t done = 0; done < s.keys; done += step) {
+      const auto tokens = [&](Tensor& tensor) {
+        OutputView view = tensor.view();
+        view.shape[2] = std::min(step, s.keys - done);
+        return view;
+      };
+      require(cache_->append(sequences_, tokens(k), tokens(v)));
+    }
+  }
+
+  Status run() {
+    return cache_ ? cache_->attend(sequences_, q_.view(), out_.view(), options_)
+                  : forward(q_.view(), k_->view(), v_->view(), out_.view(), options_);
+  }
+
+  Tensor q_, out_;
+  std::optional<Tensor> k_, v_;
+  std::unique_ptr<KvCache> cache_;
+  std::vector<SequenceId> sequences_;
   AttentionOptions options_;
 };
 

@@ -33,7 +33,7 @@ Status plan(const TensorView& q, const TensorView& k, const TensorView& v, const
             Plan* plan) {
   const DefaultFloatEnvironment environment;
   Problem problem;
-  ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
+  ATTN_RETURN_IF_ERROR(check_problem({q, &k, &v}, options, &problem));
   *plan = Plan{};
   const TilePlan tiles = plan_tiles(problem);
   describe_path(problem, tiles, plan);
@@ -49,7 +49,7 @@ Status forward(const TensorView& q, const TensorView& k, const TensorView& v, co
   const DefaultFloatEnvironment environment;  // factors are rounded on this thread, too
   Problem problem;
   Destination to;
-  ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
+  ATTN_RETURN_IF_ERROR(check_problem({q, &k, &v}, options, &problem));
   ATTN_RETURN_IF_ERROR(check_results(out, lse, problem, &to));
   return run(problem, to);
 }
@@ -59,7 +59,7 @@ Status forward_state(const TensorView& q, const TensorView& k, const TensorView&
   const DefaultFloatEnvironment environment;  // factors are rounded on this thread, too
   Problem problem;
   Destination to;
-  ATTN_RETURN_IF_ERROR(check_problem({q, k, &v}, options, &problem));
+  ATTN_RETURN_IF_ERROR(check_problem({q, &k, &v}, options, &problem));
   ATTN_RETURN_IF_ERROR(check_state_of(state, problem, &to));
   return run(problem, to);
 }

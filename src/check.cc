@@ -23,6 +23,8 @@ Status check_input(std::string_view name, const TensorView& view, View4* result)
 }
 
 Status check_dtypes(const Problem& p, bool has_values) {
+  if (p.cached && p.q.dtype == DType::f64)
+    return error("q: dtype f64; attention over a cache is computed in f32: give f32, f16 or bf16");
   if (has_values && p.k.dtype != p.v.dtype) {
     return error("v: dtype ", name_of(p.v.dtype), ", but k has ", name_of(p.k.dtype),
                  "; k and v must share a dtype");
@@ -47,15 +49,17 @@ Status check_shapes(const Problem& p, bool has_values) {
   const auto& q = p.q.shape;
   const auto& k = p.k.shape;
   const auto& v = p.v.shape;
-  if (k[3] != q[3]) {
-    return error("k: head dim ", k[3], ", but q has ", q[3], "; both are Dk and must be equal");
-  }
+  const char* keys = p.cached ? "cache" : "k";
+  if (k[3] != q[3])
+    return error(keys, ": head dim ", k[3], ", but q has ", q[3], "; both are Dk and must be equal");
   if (q[3] < 1) return error("q: head dim 0; Dk is at least 1");
   if (!p.packed() && k[0] != q[0]) {
-    return error("k: batch ", k[0], ", but q has ", q[0], "; all tensors share the batch");
+    return p.cached ? error("q: batch ", q[0], ", but ", k[0], " sequences are given; each needs its queries")
+                    : error("k: batch ", k[0], ", but q has ", q[0], "; all tensors share the batch");
   }
   if (k[1] == 0 ? q[1] != 0 : q[1] % k[1] != 0) {
-    return error("q: ", q[1], " heads, but k has ", k[1], "; query heads must be a multiple of key/value heads");
+    return error("q: ", q[1], " heads, but ", keys, " has ", k[1],
+                 "; query heads must be a multiple of key/value heads");
   }
   if (!has_values) return {};
   if (v[3] < 1) return error("v: head dim 0; Dv is at least 1");
@@ -101,6 +105,59 @@ std::int64_t longest(std::span<const std::int64_t> starts) {
   std::int64_t most = 0;
   for (std::size_t b = 1; b < starts.size(); ++b) most = std::max(most, starts[b] - starts[b - 1]);
   return most;
+}
+
+// Over a cache only queries can be packed.
+Status check_packed_queries(const AttentionOptions& o, Problem* p) {
+  if (!o.query_lengths.empty())
+    return error(
+        "query_lengths: given together with query_starts; packed sequences have their lengths from starts");
+  if (p->q.shape[0] != 1)
+    return error("q: batch ", p->q.shape[0], "; packed tensors have batch 1, query_starts cut them");
+  const std::int64_t sequences = p->k.shape[0];
+  if (static_cast<std::int64_t>(o.query_starts.size()) != sequences + 1) {
+    return error("query_starts: ", o.query_starts.size(), " numbers for ", sequences,
+                 " sequences; give one more than there are sequences");
+  }
+  p->batch = sequences;
+  p->longest_queries = longest(o.query_starts);
+  return check_starts("query_starts", o.query_starts, p->q.shape[2]);
+}
+
+Status check_cached(const AttentionOptions& o, Problem* p) {
+  if (!o.key_lengths.empty() || !o.key_starts.empty() || o.key_offset != 0) {
+    return error(!o.key_lengths.empty()  ? "key_lengths"
+                 : !o.key_starts.empty() ? "key_starts"
+                                         : "key_offset",
+                 ": given, but the cache knows its sequences' lengths and positions; leave it out");
+  }
+  p->longest_keys = p->k.shape[2];
+  p->query_starts = o.query_starts;
+  if (p->packed()) return check_packed_queries(o, p);
+  p->batch = p->q.shape[0];
+  p->longest_queries = p->q.shape[2];
+  p->query_lengths = o.query_lengths;
+  return check_lengths("query_lengths", o.query_lengths, p->batch, p->longest_queries);
+}
+
+// Where a dropped token lies among those that a row's intervals let it see, that token can't be had.
+Status check_dropped(const Problem& p) {
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    const CachedSequence& cached = p.cached->sequences[static_cast<std::size_t>(b)];
+    if (cached.dropped_from >= cached.dropped_to) continue;
+    const Sequence sequence = p.sequence(b);
+    for (std::int64_t i = 0; i < sequence.queries; ++i) {
+      const RowKeys keys = row_keys(p, sequence, i);
+      const auto meets = [&](std::int64_t from, std::int64_t to) {
+        return std::max(from, cached.dropped_from) < std::min(to, cached.dropped_to);
+      };
+      if (!meets(keys.first, keys.sink_end) && !meets(keys.begin, keys.end)) continue;
+      return error("cache: tokens ", cached.dropped_from, " to ", cached.dropped_to - 1, " of sequence ", b,
+                   " of the batch were dropped, but query ", i,
+                   " sees some of them; set causal and window_left (and sink_tokens) so that it does not");
+    }
+  }
+  return {};
 }
 
 Status check_ragged(const AttentionOptions& o, Problem* p) {
@@ -153,6 +210,7 @@ Status check_counts(const Problem& p) {
 
 Status check_alignment(const AttentionOptions& o, Problem* p) {
   p->alignment = o.alignment;
+  if (p->cached && p->alignment == Alignment::equal_lengths) p->alignment = Alignment::bottom_right;
   p->position_offset = o.position_offset;
   p->position_offsets = o.position_offsets;
   if (o.alignment == Alignment::offset) {
@@ -169,7 +227,7 @@ Status check_alignment(const AttentionOptions& o, Problem* p) {
                  " makes k a part of the keys, so that lengths do not tell where queries sit; "
                  "set alignment to offset (or top_left)");
   }
-  if (o.alignment != Alignment::equal_lengths || !needs_position) return {};
+  if (p->alignment != Alignment::equal_lengths || !needs_position) return {};
   // Without lengths of their own all sequences are like the first.
   for (std::int64_t b = 0; b < (p->ragged() ? p->batch : std::min<std::int64_t>(1, p->batch)); ++b) {
     const Sequence s = p->sequence(b);
@@ -270,17 +328,37 @@ Status check_masks(const AttentionOptions& o, Problem* p) {
   return {};
 }
 
+// The shape of keys or values that a cache holds.
+View4 cached_shape(const CachedKeys& cached, std::int64_t dim) {
+  View4 view;
+  std::int64_t longest = 0;
+  for (const CachedSequence& s : cached.sequences) longest = std::max(longest, s.tokens);
+  view.shape = {static_cast<std::int64_t>(cached.sequences.size()), cached.layout.kv_heads, longest, dim};
+  return view;
+}
+
+Status check_inputs(const Inputs& inputs, Problem* p) {
+  ATTN_RETURN_IF_ERROR(check_input("q", inputs.q, &p->q));
+  p->cached = inputs.cached;
+  if (inputs.cached) {
+    p->k = cached_shape(*inputs.cached, inputs.cached->layout.unit.key_dim);
+    p->v = cached_shape(*inputs.cached, inputs.cached->layout.unit.value_dim);
+    return {};
+  }
+  ATTN_RETURN_IF_ERROR(check_input("k", *inputs.k, &p->k));
+  return inputs.v ? check_input("v", *inputs.v, &p->v) : Status();
+}
+
 }  // namespace
 
 Status check_problem(const Inputs& inputs, const AttentionOptions& options, Problem* problem) {
   Problem& p = *problem;
   p.executor = options.executor ? options.executor : &default_executor();
-  ATTN_RETURN_IF_ERROR(check_input("q", inputs.q, &p.q));
-  ATTN_RETURN_IF_ERROR(check_input("k", inputs.k, &p.k));
-  if (inputs.v) ATTN_RETURN_IF_ERROR(check_input("v", *inputs.v, &p.v));
+  ATTN_RETURN_IF_ERROR(check_inputs(inputs, problem));
+  const bool has_values = inputs.v || inputs.cached;
   p.query_starts = options.query_starts;
-  ATTN_RETURN_IF_ERROR(check_dtypes(p, inputs.v != nullptr));
-  ATTN_RETURN_IF_ERROR(check_shapes(p, inputs.v != nullptr));
+  ATTN_RETURN_IF_ERROR(check_dtypes(p, has_values));
+  ATTN_RETURN_IF_ERROR(check_shapes(p, has_values));
   p.compute = p.q.dtype == DType::f64 ? DType::f64 : DType::f32;
   p.bf16_products = options.bf16_products;
   if (p.bf16_products) ATTN_RETURN_IF_ERROR(check_bf16_products(p));
@@ -288,17 +366,18 @@ Status check_problem(const Inputs& inputs, const AttentionOptions& options, Prob
   p.kv_heads = p.k.shape[1];
   p.group = p.kv_heads == 0 ? 1 : p.query_heads / p.kv_heads;
   p.key_dim = p.q.shape[3];
-  p.value_dim = inputs.v ? p.v.shape[3] : 1;
+  p.value_dim = has_values ? p.v.shape[3] : 1;
   if (options.key_offset < 0 || options.key_offset > kMostPositions / 2 - p.k.shape[2]) {
     return error("key_offset: ", options.key_offset,
                  "; the position of the first key is 0 or more and fits 62 bits");
   }
   p.key_offset = options.key_offset;
-  ATTN_RETURN_IF_ERROR(check_ragged(options, problem));
+  ATTN_RETURN_IF_ERROR(p.cached ? check_cached(options, problem) : check_ragged(options, problem));
   ATTN_RETURN_IF_ERROR(check_counts(p));
   ATTN_RETURN_IF_ERROR(check_alignment(options, problem));
   ATTN_RETURN_IF_ERROR(check_window(options, problem));
   ATTN_RETURN_IF_ERROR(check_factors(options, problem));
+  if (p.cached) ATTN_RETURN_IF_ERROR(check_dropped(p));
   return check_masks(options, problem);
 }
 

@@ -6,11 +6,12 @@
 
 namespace attn {
 
-/// Which tensors a call has: weights() has no v.
+/// Which tensors a call has: weights() has no v, and attention over a cache has the cache instead of k and v.
 struct Inputs {
   const TensorView& q;
-  const TensorView& k;
+  const TensorView* k;
   const TensorView* v;
+  const CachedKeys* cached = nullptr;
 };
 
 /// Checks inputs and options and normalises them into `problem`.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/kernels/kernels.h"
-#include "src/run/scratch.h"
+#include "src/pages.h"
 #include "src/sentence.h"
 
 namespace attn {

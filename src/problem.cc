@@ -18,13 +18,16 @@ Sequence Problem::sequence(std::int64_t index) const {
   if (packed()) {
     s.query_row = query_starts[index];
     s.queries = query_starts[index + 1] - query_starts[index];
-    s.key_row = key_starts[index];
-    s.keys = key_starts[index + 1] - key_starts[index];
+    if (!cached) {
+      s.key_row = key_starts[index];
+      s.keys = key_starts[index + 1] - key_starts[index];
+    }
   } else {
     s.tensor_batch = index;
     s.queries = query_lengths.empty() ? q.shape[2] : query_lengths[index];
     s.keys = key_lengths.empty() ? k.shape[2] : key_lengths[index];
   }
+  if (cached) s.keys = cached->sequences[index].tokens;
   switch (alignment) {
     case Alignment::equal_lengths:
     case Alignment::top_left: break;

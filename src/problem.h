@@ -10,6 +10,7 @@
 #include "attn/executor.h"
 #include "attn/options.h"
 #include "attn/tensor.h"
+#include "src/cached_keys.h"
 
 namespace attn {
 
@@ -60,6 +61,7 @@ struct RowKeys {
 
 struct Problem {
   View4 q, k, v;
+  const CachedKeys* cached = nullptr;  // keys and values come from there, and k and v have a shape alone
   DType compute = DType::f32;
   bool bf16_products = false;
   std::int64_t batch = 0, query_heads = 0, kv_heads = 0, group = 1;

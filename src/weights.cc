@@ -167,7 +167,7 @@ Status weights(const TensorView& q, const TensorView& k, const OutputView& weigh
                std::span<const std::int64_t> rows, std::span<const std::int64_t> heads) {
   const DefaultFloatEnvironment environment;
   Problem problem;
-  ATTN_RETURN_IF_ERROR(check_problem({q, k, nullptr}, options, &problem));
+  ATTN_RETURN_IF_ERROR(check_problem({q, &k, nullptr}, options, &problem));
   ATTN_RETURN_IF_ERROR(check_indices("rows", rows, problem.longest_queries));
   ATTN_RETURN_IF_ERROR(check_indices("heads", heads, problem.query_heads));
   const auto count = [](std::span<const std::int64_t> indices, std::int64_t all) {

@@ -5,6 +5,7 @@
 #include "attn/dtype.h"
 #include "attn/executor.h"
 #include "attn/isa.h"
+#include "attn/kv_cache.h"
 #include "attn/machine.h"
 #include "attn/numerics.h"
 #include "attn/options.h"

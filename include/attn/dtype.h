@@ -29,6 +29,21 @@ constexpr std::size_t size_of(DType dtype) {
 /// "f32", "f64", "f16", "bf16" or "bool".
 const char* name_of(DType dtype);
 
+/// How a KV cache holds its numbers.
+enum class CacheType : std::uint8_t {
+  f32,
+  bf16,
+  f16,
+  q8,  ///< int8 times an f16 scale that kScaleGroup numbers of a token's head share; 8.5 bits a number
+};
+
+/// Neighbouring numbers of a row that share a scale in CacheType::q8. Large enough that scales take 6 % of the memory,
+/// small enough that one large number coarsens few others (the group of ggml's Q8_0).
+inline constexpr std::int64_t kScaleGroup = 32;
+
+/// "f32", "bf16", "f16" or "q8".
+const char* name_of(CacheType type);
+
 constexpr bool is_float(DType dtype) { return dtype != DType::boolean; }
 
 /// Exact: every f16 and bf16 value is an f32 value. A NaN stays a NaN.

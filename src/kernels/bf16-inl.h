@@ -89,6 +89,31 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int32_t first
   }
 }
 
+/// A unit of a cache to the units above: the numbers of 16 tokens, taken one by one.
+void UnpackKeys(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens, std::int32_t first_column,
+                float* units) {
+  const std::int64_t dims = round_up(layout.key_dim, kStep);
+  auto* to = reinterpret_cast<Bits*>(units + first_column * (dims / 2));
+  for (std::int64_t d = 0; d < dims; ++d) {
+    for (std::int64_t token = 0; token < kUnitKeys; ++token) {
+      const bool exists = token < tokens && d < layout.key_dim;
+      const float number = exists ? load_key(layout, unit, token, d) : 0.0F;
+      to[(d / 2 * kUnitKeys + token) * 2 + d % 2] = narrow_bf16(number);
+    }
+  }
+}
+
+void UnpackValues(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens, std::int32_t first_column,
+                  std::int64_t unit_stride, float* units) {
+  for (std::int64_t token = 0; token < kUnitKeys; ++token) {
+    const std::int64_t key = first_column + token;
+    for (std::int64_t c = 0; c < layout.value_columns(); ++c) {
+      auto* to = reinterpret_cast<Bits*>(units + c / kUnitKeys * unit_stride + key / 2 * kUnitKeys);
+      to[c % kUnitKeys * 2 + key % 2] = narrow_bf16(token < tokens ? load_value(layout, unit, token, c) : 0.0F);
+    }
+  }
+}
+
 /// Rows of dims numbers, a row where f32 has as many: half of the memory stays unused. The scale comes after q·k.
 void PackQueries(const SourceRows* rows, int count, std::int64_t key_dim, double /*factor*/, float* group) {
   const std::int64_t dims = round_up(key_dim, kStep);
@@ -118,7 +143,8 @@ HWY_INLINE void AddSums(const BlockTask<float>& strip, const ValueSums& sums, in
 
 /// Values of one unit of columns; a last single one goes with itself, and what it yields is not used.
 HWY_INLINE const float* ValueUnit(const BlockTask<float>& strip, std::int64_t column) {
-  return strip.values + std::min(column, strip.value_dim - kTile) / kUnitKeys * strip.value_unit;
+  const std::int64_t unit = std::min(column, strip.value_dim - kTile) / kUnitKeys;
+  return static_cast<const float*>(strip.block->values[0]) + unit * strip.block->value_unit;
 }
 
 template <class Products>
@@ -202,8 +228,9 @@ HWY_INLINE void AttendStrip(const BlockTask<float>& strip) {
   const StepRange range = RangeOf(strip);
   if (range.begin >= range.end) return;
   const std::int64_t dims = round_up(strip.key_dim, kStep);
+  const auto* units = static_cast<const float*>(strip.block->keys[0]);
   for (std::int32_t column = range.begin; column < range.end; column += kStep) {
-    const float* unit = strip.keys + column * (dims / 2);
+    const float* unit = units + column * (dims / 2);
     const TwoUnits keys{unit, unit + kUnitKeys * (dims / 2)};
     Products::Multiply(strip.rows, ScoreProduct(strip.queries, dims, keys, strip.scores + column));
   }

@@ -97,10 +97,7 @@ HWY_INLINE void AttendBlockStrip(const BlockTask<T>& strip) {
   ScoreStrip(strip, groups);
   T rescale[kStripRows];
   SoftmaxStrip(strip, groups, rescale);
-  if (!strip.leave_out_hidden) return ValueStrip(strip, groups, rescale);
-  for (int row = 0; row < strip.rows; ++row) {
-    if (!strip.columns[row].empty()) ValueRowOfSeenKeys(strip, row, rescale[row]);
-  }
+  ValueStrip(strip, groups, rescale);
 }
 
 template <class T>

@@ -10,6 +10,7 @@
 #include "src/kernels/block-inl.h"
 #include "src/kernels/pack-inl.h"
 #include "src/kernels/peak-inl.h"
+#include "src/kernels/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attn::HWY_NAMESPACE {
@@ -39,6 +40,8 @@ constexpr KernelSet<T> MakeKernelSet() {
           .divide_row = DivideColumns<T>,
           .pack_keys = PackKeys<T>,
           .pack_values = PackValues<T>,
+          .unpack_keys = UnpackKeys<T>,
+          .unpack_values = UnpackValues<T>,
           .pack_queries = PackQueries<T>,
           .weigh = Weigh<T>,
           .exp2_each = Exp2Each<T>,
@@ -59,6 +62,8 @@ KernelSet<float> MakeBf16KernelSet() {
   kernels.score_block = nullptr;
   kernels.pack_keys = bf16::PackKeys;
   kernels.pack_values = bf16::PackValues;
+  kernels.unpack_keys = bf16::UnpackKeys;
+  kernels.unpack_values = bf16::UnpackValues;
   kernels.pack_queries = bf16::PackQueries;
 #endif
   return kernels;

@@ -10,6 +10,7 @@
 #include "attn/dtype.h"
 #include "attn/isa.h"
 #include "attn/numerics.h"
+#include "src/units.h"
 
 namespace attn {
 
@@ -49,28 +50,34 @@ struct SourceRows {
   std::int64_t column_stride = 0;
 };
 
-/// The keys and values of one block, as a kernel reads them.
+/// Pieces of a block that may lie apart, at most.
+inline constexpr std::int64_t kMostPieces = kBlockKeys / kUnitKeys;
+
+/// The keys and values of one block, as a kernel reads them. Piece i is columns [i·piece_keys, (i + 1)·piece_keys).
 template <class T>
 struct KeyBlock {
-  // Units [key_dim][kUnitKeys]; the first holds the block's first column. A tile of one strip, which reads each key
-  // once, may leave them nullptr and give the rows themselves, which are then packed panel by panel.
-  const T* keys = nullptr;
-  SourceRows key_rows;
-  T* key_panel = nullptr;  // scratch: kKeyPanelKeys keys
-  // The columns that have a key.
-  std::int32_t first_key = 0, end_key = 0;
-  // Values lie in units of kUnitKeys columns, `value_unit` from one to the next; within a unit keys are
-  // value_stride apart. Rows as the caller has them are units kUnitKeys apart. The first row is that of column
-  // `first_value`.
-  const T* values = nullptr;
+  std::int32_t first_key = 0, end_key = 0;  // the columns that have a key
+  std::int32_t piece_keys = kBlockKeys;     // a power of two, at least kUnitKeys
+  // Units [key_dim][kUnitKeys] of T; values in units of kUnitKeys columns, `value_unit` from one to the next, within which
+  // keys are value_stride apart (rows as the caller has them are units kUnitKeys apart). Or both as `stored` says.
+  const void* keys[kMostPieces] = {};
+  const void* values[kMostPieces] = {};
+  const UnitLayout* stored =
+      nullptr;  // units of a cache, which a tile of one strip reads as they lie; f32 arithmetic only
+  const std::byte* next = nullptr;  // with `stored`: what will be read after the block
   std::int64_t value_stride = 0;
   std::int64_t value_unit = 0;
-  std::int32_t first_value = 0;
+  std::int32_t first_value = 0;  // the column whose values come first in values[0]
+  // A tile of one strip, which reads each key once, may leave keys[0] nullptr and give the rows themselves, which are
+  // then packed panel by panel.
+  SourceRows key_rows;
+  T* key_panel = nullptr;  // scratch: kKeyPanelKeys keys
 };
 
 /// One query tile against one key block.
 template <class T>
-struct BlockTask : KeyBlock<T> {
+struct BlockTask {
+  const KeyBlock<T>* block = nullptr;
   int rows = 0;
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;  // padded to a multiple of kUnitKeys
@@ -130,6 +137,13 @@ struct KernelSet {
   /// [first_column, first_column + count); columns behind value_dim become 0.
   void (*pack_values)(const SourceRows& values, std::int64_t count, std::int32_t first_column,
                       std::int64_t value_dim, std::int64_t unit_stride, T* units);
+
+  /// One unit of a cache, of which the first `tokens` (0 to 16) hold something, to the columns from `first_column` on of
+  /// units as pack_keys and pack_values leave them. 16-bit products want 0 behind; others never read it.
+  void (*unpack_keys)(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens,
+                      std::int32_t first_column, T* units);
+  void (*unpack_values)(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens,
+                        std::int32_t first_column, std::int64_t unit_stride, T* units);
 
   /// `count` query rows (at most kRowGroup) that start at `rows`, times `factor` in f64, rounded once, to
   /// [key_dim][count].

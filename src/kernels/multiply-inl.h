@@ -31,17 +31,12 @@ inline constexpr int kLanes = static_cast<int>(HWY_LANES(T));
 template <class T>
 inline constexpr int kPanelColumns = kPanelVectors* kLanes<T>;
 
-/// A and B of a product, strides in elements. B's columns lie in units of kUnitKeys: `unit_stride` from one to the
-/// next (kUnitKeys where columns are contiguous).
+/// A of a product, strides in elements.
 template <class T>
-struct Operands {
+struct Factors {
   const T* a;
-  std::int64_t a_row;
-  std::int64_t a_step;
-  const T* b;
-  std::int64_t b_step;
-  std::int64_t b_unit;
-  std::int64_t steps;
+  std::int64_t row;
+  std::int64_t step;
 };
 
 /// Where vector v of a panel starts.
@@ -61,25 +56,67 @@ HWY_INLINE void ClearSums(D d, hn::Vec<D> (&sums)[kRows][kVectors]) {
   }
 }
 
-/// Adds all steps to the sums.
-template <int kRows, int kVectors, class D, class T = hn::TFromD<D>>
-HWY_INLINE void Multiply(D d, const Operands<T>& operands, hn::Vec<D> (&sums)[kRows][kVectors]) {
-  const T* HWY_RESTRICT a = operands.a;
-  const T* HWY_RESTRICT b = operands.b;
-  const std::int64_t a_row = operands.a_row, b_unit = operands.b_unit;
-#pragma GCC unroll 4
-  for (std::int64_t step = 0; step < operands.steps; ++step) {
-    hn::Vec<D> columns[kVectors];
+/// B of a product as numbers T, strides in elements. Columns lie in units of kUnitKeys: `unit` from one to the next
+/// (kUnitKeys where columns are contiguous).
+template <class T>
+struct Columns {
+  static constexpr int kStepsTogether = 1;
+  const T* at;
+  std::int64_t step;
+  std::int64_t unit;
+
+  /// Vector v of the step that is kStep behind the current one.
+  template <int kStep, class D>
+  HWY_INLINE hn::Vec<D> Load(D d, int v) const {
+    static_assert(kStep == 0);
+    return hn::LoadU(d, at + VectorOffset<T>(v, unit));
+  }
+  /// kStepsTogether steps on.
+  HWY_INLINE void Advance() { at += step; }
+};
+
+template <int kRows, int kVectors, int kStep, class D, class B, class T = hn::TFromD<D>>
+HWY_INLINE void MultiplyStep(D d, const T* HWY_RESTRICT a, std::int64_t a_row, const B& columns,
+                             hn::Vec<D> (&sums)[kRows][kVectors]) {
+  if constexpr (kVectors > kPanelVectors) {  // few rows: their factors stay in registers, and columns pass by
+    hn::Vec<D> factors[kRows];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) columns[v] = hn::LoadU(d, b + VectorOffset<T>(v, b_unit));
+    for (int r = 0; r < kRows; ++r) factors[r] = hn::Set(d, a[r * a_row]);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const hn::Vec<D> loaded = columns.template Load<kStep>(d, v);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) sums[r][v] = hn::MulAdd(factors[r], loaded, sums[r][v]);
+    }
+  } else {
+    hn::Vec<D> loaded[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) loaded[v] = columns.template Load<kStep>(d, v);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const hn::Vec<D> factor = hn::Set(d, a[r * a_row]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, loaded[v], sums[r][v]);
     }
-    a += operands.a_step;
-    b += operands.b_step;
+  }
+}
+
+/// Adds all steps to the sums.
+template <int kRows, int kVectors, class D, class B, class T = hn::TFromD<D>>
+HWY_INLINE void Multiply(D d, const Factors<T>& factors, B columns, std::int64_t steps,
+                         hn::Vec<D> (&sums)[kRows][kVectors]) {
+  constexpr int kTogether = B::kStepsTogether;
+  const T* HWY_RESTRICT a = factors.a;
+  std::int64_t step = 0;
+#pragma GCC unroll 4
+  for (; step + kTogether <= steps; step += kTogether) {
+    MultiplyStep<kRows, kVectors, 0>(d, a, factors.row, columns, sums);
+    if constexpr (kTogether == 2) MultiplyStep<kRows, kVectors, 1>(d, a + factors.step, factors.row, columns, sums);
+    a += kTogether * factors.step;
+    columns.Advance();
+  }
+  if constexpr (kTogether == 2) {
+    if (step < steps) MultiplyStep<kRows, kVectors, 0>(d, a, factors.row, columns, sums);
   }
 }
 

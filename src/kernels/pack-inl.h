@@ -13,34 +13,11 @@
 #include "src/elements.h"
 #include "src/kernels/kernels.h"
 #include "src/kernels/transpose-inl.h"
+#include "src/kernels/widen-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attn::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V WidenBf16(D d, hn::Vec<hn::Rebind<std::uint16_t, D>> halves) {
-  const hn::RebindToUnsigned<D> bits;
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, halves)));
-}
-
-/// Our own conversion, exact and alike on all targets (Highway 1.0.3's is neither); see widen_f16.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V WidenF16(D d, hn::Vec<hn::Rebind<std::uint16_t, D>> halves) {
-  const hn::RebindToUnsigned<D> bits;
-  const hn::RebindToSigned<D> integers;
-  const auto wide = hn::PromoteTo(bits, halves);
-  const auto sign = hn::ShiftLeft<16>(hn::And(wide, hn::Set(bits, 0x8000u)));
-  const auto half = hn::And(wide, hn::Set(bits, 0x7FFFu));
-  const auto shifted = hn::ShiftLeft<13>(half);
-  const auto normal = hn::Add(shifted, hn::Set(bits, (127u - 15u) << 23));
-  const auto special = hn::Add(shifted, hn::Set(bits, (255u - 31u) << 23));
-  const auto counted = hn::ConvertTo(d, hn::BitCast(integers, half));
-  const auto denormal = hn::BitCast(bits, hn::Mul(counted, hn::Set(d, 0x1p-24f)));
-  auto magnitude = hn::IfThenElse(hn::Lt(half, hn::Set(bits, 0x0400u)), denormal, normal);
-  magnitude = hn::IfThenElse(hn::Gt(half, hn::Set(bits, 0x7BFFu)), special, magnitude);
-  return hn::BitCast(d, hn::Or(sign, magnitude));
-}
 
 /// `count` contiguous 16-bit numbers to f32.
 HWY_INLINE void WidenContiguous(const std::byte* from, DType dtype, std::int64_t count, float* to) {

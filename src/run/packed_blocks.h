@@ -34,10 +34,8 @@ class PackedBlocks {
   /// A worker's own buffer.
   BlockBuffer<T> carve_buffer(Carver* carver) const;
 
-  /// Each value is read once, from the caller's memory, and its row is wider than a panel.
-  bool values_are_streamed() const {
-    return keys_in_place_ && values_in_place_ && problem_.value_dim > kernels_.panel_columns;
-  }
+  /// Each value is read once, from memory: a few keys at a time, so that it is read front to back.
+  bool values_are_streamed() const;
 
   /// A worker's hold on a head, for the time of a task; `slot` is −1 where blocks are packed privately.
   struct Hold {
@@ -48,7 +46,8 @@ class PackedBlocks {
   void release(const Hold& hold);
 
   /// The block that starts at position `block`, a multiple of kBlockKeys.
-  KeyBlock<T> block(const Hold& hold, const Sequence& sequence, std::int64_t block, const BlockBuffer<T>& buffer);
+  void block(const Hold& hold, const Sequence& sequence, std::int64_t block, const BlockBuffer<T>& buffer,
+             KeyBlock<T>* result);
 
  private:
   struct Slot {
@@ -58,10 +57,23 @@ class PackedBlocks {
     T* values = nullptr;
   };
 
+  // Keys and values each: where the kernel finds them.
+  enum class Place : std::uint8_t {
+    packed,  // in a slot or a worker's buffer
+    rows,    // keys: the caller's rows, packed by the kernel panel by panel; values: the caller's rows
+    cached,  // a cache's units
+  };
+
   bool try_hold(Slot* slot, std::uint64_t head);
-  bool values_in_place() const;
+  Place key_place() const;
+  Place value_place() const;
+  bool reads_units() const;
+  bool packs_values() const { return values_ == Place::packed && (problem_.v.present() || problem_.cached); }
   void pack(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, T* values) const;
-  KeyBlock<T> view(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, const T* values) const;
+  void unpack(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, T* values) const;
+  void point(const Hold& hold, const Sequence& sequence, std::int64_t block, T* keys, const T* values,
+             KeyBlock<T>* result) const;
+  void point_at_pages(const Hold& hold, std::int64_t block, const T* values, KeyBlock<T>* result) const;
 
   const Problem& problem_;
   const KernelSet<T>& kernels_;
@@ -70,8 +82,8 @@ class PackedBlocks {
   std::int64_t blocks_;       // of the longest sequence
   std::int64_t block_keys_;   // keys that a block's memory holds: fewer where all keys fit one block
   std::int64_t slot_count_;   // 0: every block is used once, sharing would only cost
-  bool keys_in_place_;        // the kernel packs them
-  bool values_in_place_;
+  bool streams_;              // tiles of one strip, each alone with its keys: they read from memory
+  Place keys_, values_;
   Slot* slots_ = nullptr;
 };
 

@@ -36,9 +36,6 @@ class Carver {
   std::int64_t used_ = 0;
 };
 
-/// Memory in whole pages, in huge pages where it fills one; nullptr where it can't be had. Freed by std::free.
-std::byte* allocate_pages(std::int64_t bytes);
-
 /// Scratch memory of one call, kept by the thread for its next one while it is small.
 class Scratch {
  public:

@@ -115,7 +115,8 @@ template <class T>
 typename TileRunner<T>::Sight TileRunner<T>::prepare_block(std::int64_t block, BlockTask<T>* task) {
   if (!keys_.sees_any(block, block + kBlockKeys)) return Sight::none;
   const bool partial = prepare_columns(block) || problem_.dense_mask();
-  static_cast<KeyBlock<T>&>(*task) = blocks_->block(hold_, sequence_, block, buffer_);
+  blocks_->block(hold_, sequence_, block, buffer_, &key_block_);
+  task->block = &key_block_;
   task->rows = static_cast<int>(task_.rows);
   task->key_dim = problem_.key_dim;
   task->value_dim = padded_value_dim_;

@@ -70,6 +70,7 @@ class TileRunner {
   Sequence sequence_;
   TileKeys keys_;
   typename PackedBlocks<T>::Hold hold_;
+  KeyBlock<T> key_block_;
 };
 
 /// Runners for `workers` workers, with their scratch memory; nullptr where the carver only measures.

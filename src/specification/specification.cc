@@ -33,8 +33,23 @@ struct Row {
 
   std::int64_t local(std::int64_t key) const { return key - problem.key_offset; }
 
-  const std::byte* element(const View4& view, std::int64_t key, std::int64_t column) const {
-    return view.at(sequence.tensor_batch, head / problem.group, sequence.key_row + local(key), column);
+  T element(const View4& view, std::int64_t key, std::int64_t column) const {
+    const auto* from = view.at(sequence.tensor_batch, head / problem.group, sequence.key_row + local(key), column);
+    return load_element<T>(from, view.dtype);
+  }
+
+  T key_number(std::int64_t key, std::int64_t d) const {
+    const CachedKeys* cached = problem.cached;
+    if (!cached) return element(problem.k, key, d);
+    const std::byte* unit = cached->key_unit(sequence.index, head / problem.group, key);
+    return static_cast<T>(load_key(cached->layout.unit, unit, key % kUnitKeys, d));
+  }
+
+  T value_number(std::int64_t key, std::int64_t column) const {
+    const CachedKeys* cached = problem.cached;
+    if (!cached) return element(problem.v, key, column);
+    const std::byte* unit = cached->value_unit(sequence.index, head / problem.group, key);
+    return static_cast<T>(load_value(cached->layout.unit, unit, key % kUnitKeys, column));
   }
 
   T bias(std::int64_t key) const {
@@ -54,7 +69,7 @@ struct Row {
   T score(std::int64_t key) const {
     T s = 0;
     for (std::int64_t d = 0; d < problem.key_dim; ++d) {
-      s = std::fma(query[d], load_element<T>(element(problem.k, key, d), problem.k.dtype), s);
+      s = std::fma(query[d], key_number(key, d), s);
     }
     if (problem.cap_factor != 0) s = tanh_of(s) * static_cast<T>(problem.cap_factor);
     if (problem.bias.present()) s = std::fma(bias(key), static_cast<T>(kLog2E), s);
@@ -89,8 +104,7 @@ void add_block(const Row<T>& row, std::int64_t block, RowState<T>* state) {
     lanes[j % kSumLanes] += weight;
     if (!row.sees(block + j)) continue;
     for (std::int64_t c = 0; c < row.problem.value_dim; ++c) {
-      const T value = load_element<T>(row.element(row.problem.v, block + j, c), row.problem.v.dtype);
-      weighted[c] = std::fma(weight, value, weighted[c]);
+      weighted[c] = std::fma(weight, row.value_number(block + j, c), weighted[c]);
     }
   }
   state->max = max;

@@ -1,0 +1,111 @@
+// A KV cache: keys and values of many sequences, stored once and read by every later query.
+//
+// A cache is one layer's: a model has one a layer. Keys and values lie in pages of a pool, packed as the kernels stream
+// them, and never move. Attention over it gives the bits that attn::forward gives on the same (stored) numbers: for f32 what
+// was appended; for bf16, f16 and q8 the numbers rounded.
+//
+// Threads: const functions may run at the same time as each other; the others need the cache for themselves.
+// Every function that fails leaves the cache as it was.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "attn/dtype.h"
+#include "attn/options.h"
+#include "attn/status.h"
+#include "attn/tensor.h"
+
+namespace attn {
+
+/// Names a sequence of one cache. Never used again for another one.
+using SequenceId = std::int64_t;
+
+struct KvCacheOptions {
+  std::int64_t kv_heads = 0;   ///< at least 1
+  std::int64_t key_dim = 0;    ///< Dk, at least 1
+  std::int64_t value_dim = 0;  ///< Dv, at least 1; 0: as key_dim
+  CacheType type = CacheType::f32;
+  /// Tokens of a page, a power of two from 16 to 65,536. Small pages waste less behind a sequence's end and are copied
+  /// faster after a fork; from 256 on decode is fastest.
+  std::int64_t page_tokens = 256;
+  /// Pages take no more bytes than this; absent: as many as the machine gives.
+  std::optional<std::int64_t> most_bytes;
+};
+
+struct KvCacheUsage {
+  std::int64_t page_bytes = 0;    ///< of one page
+  std::int64_t pages = 0;         ///< that there is memory for
+  std::int64_t pages_in_use = 0;  ///< by sequences; a page that several share counts once
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;  ///< stored, each sequence's own and shared ones alike; dropped ones not
+};
+
+class KvCache {
+ public:
+  /// An empty cache. Errors: a size out of range; a page larger than most_bytes; memory that can't be had.
+  static Status create(const KvCacheOptions& options, std::unique_ptr<KvCache>* cache);
+  ~KvCache();
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
+
+  const KvCacheOptions& options() const;
+
+  /// A new sequence without tokens.
+  SequenceId add_sequence();
+
+  /// Appends tokens to one sequence: k [Hkv, n, Dk], v [Hkv, n, Dv], f32, f16 or bf16, any strides ([n, D] where there is one
+  /// head; a leading 1 is allowed). O(n), whatever the sequence's length. Errors: an unknown sequence, wrong shapes,
+  /// no free page within the budget.
+  Status append(SequenceId sequence, const TensorView& k, const TensorView& v);
+
+  /// The same for many sequences at once, all or none: k [B, Hkv, n, Dk]; or, with `starts` ([B + 1], ascending from 0),
+  /// packed: k [1, Hkv, total, Dk], of which sequence b gets the rows from starts[b] to starts[b + 1].
+  Status append(std::span<const SequenceId> sequences, const TensorView& k, const TensorView& v,
+                std::span<const std::int64_t> starts = {});
+
+  /// Attention of new queries over what the sequences hold: q [B, Hq, N, Dk], out [B, Hq, N, Dv], lse [B, Hq, N]. Ragged
+  /// queries by options.query_lengths, or packed by options.query_starts (key lengths are the cache's own).
+  /// Positions are absolute: token j of a sequence is at position j. Without an alignment queries are the sequence's last
+  /// ones (bottom_right), so that after append() of a prompt, or of one token, causal means what it should. Masks and biases
+  /// broadcast against [B, Hq, N, M], M the length of the longest sequence.
+  /// Errors: as attn::forward; key_lengths, key_starts or key_offset given; f64; an unknown sequence; a dropped token that
+  /// a query would see by its intervals.
+  Status attend(std::span<const SequenceId> sequences, const TensorView& q, const OutputView& out,
+                const AttentionOptions& options = {}, const std::optional<OutputView>& lse = std::nullopt) const;
+
+  /// A new sequence with the same tokens. Pages are shared; the one that both would write is copied when one does.
+  Status fork(SequenceId sequence, SequenceId* copy);
+
+  /// Takes back all tokens from position `tokens` on (speculative decoding). 0 ≤ tokens ≤ length.
+  Status truncate(SequenceId sequence, std::int64_t tokens);
+
+  /// Gives up the tokens before `position`, but for the first `sink_tokens`: for windows. Their pages are freed as far as
+  /// they hold no other token; positions stay what they are. 0 ≤ position ≤ length.
+  Status drop_before(SequenceId sequence, std::int64_t position, std::int64_t sink_tokens = 0);
+
+  /// Forgets a sequence.
+  Status release(SequenceId sequence);
+
+  /// The number of a sequence's tokens, dropped ones included; −1 for an unknown sequence.
+  std::int64_t length(SequenceId sequence) const;
+
+  /// Memory for at least so many tokens more, in pages that no sequence uses yet. Errors: beyond the budget; memory that
+  /// can't be had.
+  Status reserve(std::int64_t tokens);
+
+  /// Bytes of all pages that there is memory for.
+  std::int64_t bytes() const;
+  KvCacheUsage usage() const;
+
+  struct Contents;  // the library's own
+
+ private:
+  explicit KvCache(std::unique_ptr<Contents> contents);
+  std::unique_ptr<Contents> contents_;
+};
+
+}  // namespace attn

@@ -1,0 +1,59 @@
+#include "src/cache/page_pool.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/arithmetic/integers.h"
+#include "src/pages.h"
+#include "src/sentence.h"
+
+namespace attn {
+
+Status PagePool::reserve(std::int64_t wanted) {
+  const std::int64_t missing = wanted - free_pages();
+  if (missing <= 0) return {};
+  const std::int64_t allowed = most_bytes_ / page_bytes_ - pages();
+  if (missing > allowed) {
+    return error("cache: ", wanted, " more pages of ", page_bytes_, " bytes are needed, ", free_pages(),
+                 " are free and ", allowed, " more fit most_bytes ", most_bytes_,
+                 "; release or truncate sequences, or allow more");
+  }
+  constexpr std::int64_t kSmallestSlab = 2 << 20;
+  const std::int64_t comfortable = std::max(divide_up(kSmallestSlab, page_bytes_), pages() / 4);
+  const std::int64_t more = std::min(std::max(missing, comfortable), allowed);
+  // Where there is no memory for comfort, what is needed may do.
+  const Status status = add_slab(more);
+  return status.ok() || more == missing ? status : add_slab(missing);
+}
+
+Status PagePool::add_slab(std::int64_t pages) {
+  std::int64_t bytes = 0;
+  std::byte* memory = __builtin_mul_overflow(pages, page_bytes_, &bytes) ? nullptr : allocate_pages(bytes);
+  if (!memory)
+    return error("cache: ", pages, " pages of ", page_bytes_, " bytes could not be had; reserve fewer tokens");
+  slabs_.emplace_back(memory);
+  free_.reserve(pages_.size() + static_cast<std::size_t>(pages));
+  for (std::int64_t i = pages - 1; i >= 0; --i) {  // the first is taken first
+    pages_.push_back({memory + i * page_bytes_, 0});
+    free_.push_back(&pages_.back());
+  }
+  return {};
+}
+
+Page* PagePool::take() {
+  Page* page = free_.back();
+  free_.pop_back();
+  page->users = 1;
+  return page;
+}
+
+void PagePool::leave(Page* page) {
+  if (--page->users == 0) free_.push_back(page);
+}
+
+void PagePool::fill_free_pages(std::byte byte) {
+  for (const Page* page : free_)
+    std::memset(page->memory, static_cast<int>(byte), static_cast<std::size_t>(page_bytes_));
+}
+
+}  // namespace attn

@@ -1,0 +1,141 @@
+#include "src/cache/store_tokens.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace attn {
+namespace {
+
+// kScaleGroup numbers of a row at a time: what shares a scale in q8.
+constexpr std::int64_t kChunk = kScaleGroup;
+
+// Numbers [column, column + kChunk) of a row, 0 behind its end.
+void widen_chunk(const SourceRows& rows, std::int64_t row, std::int64_t column, std::int64_t columns, float* to) {
+  const auto size = static_cast<std::int64_t>(size_of(rows.dtype));
+  const std::byte* from = rows.data + (row * rows.row_stride + column * rows.column_stride) * size;
+  const std::int64_t count = std::min(kChunk, columns - column), step = rows.column_stride * size;
+  if (rows.dtype == DType::f32 && step == sizeof(float)) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = load_element<float>(from + i * step, rows.dtype);
+  }
+  std::fill(to + count, to + kChunk, 0.0F);
+}
+
+// The least f16 that is not below `value` ≥ 0: so that no number of the group needs more than 127 of it.
+std::uint16_t round_up_to_f16(float value) {
+  const std::uint16_t bits = narrow_f16(value);
+  return widen_f16(bits) < value ? static_cast<std::uint16_t>(bits + 1) : bits;
+}
+
+struct Quantised {
+  std::int8_t numbers[kChunk];
+  std::uint16_t scale;
+};
+
+// x ≈ number · scale, |number| ≤ 127. A group that holds a NaN or an infinity, or more than f16 scales reach, is NaN.
+Quantised quantise(const float* chunk) {
+  Quantised result{};
+  float largest = 0;
+  bool finite = true;
+  for (std::int64_t i = 0; i < kChunk; ++i) {
+    largest = std::max(largest, std::fabs(chunk[i]));
+    finite = finite && std::fabs(chunk[i]) <= std::numeric_limits<float>::max();
+  }
+  result.scale = round_up_to_f16(largest / 127.0F);
+  const float scale = widen_f16(result.scale);
+  if (!finite || scale > 65504.0F) {
+    result.scale = 0x7E00;
+    std::fill_n(result.numbers, kChunk, std::int8_t{1});
+    return result;
+  }
+  if (scale == 0) return result;
+  constexpr float kRounder = 0x1.8p23F;  // adding it rounds to a whole number, ties to even
+  for (std::int64_t i = 0; i < kChunk; ++i)
+    result.numbers[i] =
+        static_cast<std::int8_t>(static_cast<std::int32_t>((chunk[i] / scale + kRounder) - kRounder));
+  return result;
+}
+
+// Calls `store(token, column, chunk)` for the chunks of all rows.
+template <class Store>
+void for_chunks(const SourceRows& rows, std::int64_t first, std::int64_t count, std::int64_t columns,
+                const Store& store) {
+  for (std::int64_t column = 0; column < columns; column += kChunk) {
+    for (std::int64_t row = 0; row < count; ++row) {
+      float chunk[kChunk];
+      widen_chunk(rows, row, column, columns, chunk);
+      store(first + row, column, chunk);
+    }
+  }
+}
+
+}  // namespace
+
+void store_keys(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
+                std::byte* unit) {
+  for_chunks(rows, first, count, layout.key_dim, [&](std::int64_t token, std::int64_t column, const float* chunk) {
+    const std::int64_t dims = std::min(kChunk, layout.key_dim - column);
+    std::byte* to = unit;
+    switch (layout.type) {
+      case CacheType::f32:
+        for (std::int64_t d = 0; d < dims; ++d) write_as(to + 4 * ((column + d) * kUnitKeys + token), chunk[d]);
+        break;
+      case CacheType::f16:
+        for (std::int64_t d = 0; d < dims; ++d)
+          write_as(to + 2 * ((column + d) * kUnitKeys + token), narrow_f16(chunk[d]));
+        break;
+      case CacheType::bf16:
+        for (std::int64_t d = 0; d < round_up(dims, 2); ++d)
+          write_as(to + 4 * ((column + d) / 2 * kUnitKeys + token) + d % 2 * 2, narrow_bf16(chunk[d]));
+        break;
+      case CacheType::q8: {
+        const Quantised group = quantise(chunk);
+        for (std::int64_t d = 0; d < dims; ++d) write_as(to + (column + d) * kUnitKeys + token, group.numbers[d]);
+        write_as(to + layout.key_scales() + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
+      }
+    }
+  });
+}
+
+void store_values(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
+                  std::byte* unit) {
+  const std::int64_t stride = layout.value_columns();
+  for_chunks(
+      rows, first, count, layout.value_dim, [&](std::int64_t token, std::int64_t column, const float* chunk) {
+        const std::int64_t columns = std::min(kChunk, stride - column);
+        std::byte* to = unit;
+        switch (layout.type) {
+          case CacheType::f32:
+            std::memcpy(to + 4 * (token * stride + column), chunk,
+                        static_cast<std::size_t>(columns) * sizeof(float));
+            break;
+          case CacheType::f16:
+            for (std::int64_t c = 0; c < columns; ++c)
+              write_as(to + 2 * (token * stride + column + c), narrow_f16(chunk[c]));
+            break;
+          case CacheType::bf16:
+            for (std::int64_t c = 0; c < columns; ++c)
+              write_as(to + 4 * (token / 2 * stride + column + c) + token % 2 * 2, narrow_bf16(chunk[c]));
+            break;
+          case CacheType::q8: {
+            const Quantised group = quantise(chunk);
+            std::memcpy(to + token * stride + column, group.numbers, static_cast<std::size_t>(columns));
+            write_as(to + layout.value_scales() + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
+          }
+        }
+      });
+}
+
+void copy_tokens(const PageLayout& layout, const std::byte* from, std::int64_t tokens, std::byte* to) {
+  const std::int64_t units = divide_up(tokens, kUnitKeys);
+  for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
+    const std::int64_t keys = layout.key_unit(head, 0), values = layout.value_unit(head, 0);
+    std::memcpy(to + keys, from + keys, static_cast<std::size_t>(units * layout.unit.key_bytes()));
+    std::memcpy(to + values, from + values, static_cast<std::size_t>(units * layout.unit.value_bytes()));
+  }
+}
+
+}  // namespace attn

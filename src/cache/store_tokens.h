@@ -1,0 +1,20 @@
+// Rows of keys and values to the units of a cache.
+#pragma once
+
+#include <cstdint>
+
+#include "src/cached_keys.h"
+#include "src/kernels/kernels.h"
+
+namespace attn {
+
+/// `count` rows become the keys, or the values, of the unit's tokens from `first` on; first + count ≤ kUnitKeys.
+void store_keys(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
+                std::byte* unit);
+void store_values(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
+                  std::byte* unit);
+
+/// The first `tokens` tokens of a page, of all heads, to another one.
+void copy_tokens(const PageLayout& layout, const std::byte* from, std::int64_t tokens, std::byte* to);
+
+}  // namespace attn

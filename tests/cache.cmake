@@ -1,0 +1,7 @@
+# The KV cache: against tensors that hold the same numbers, and against a simple model of itself.
+add_library(attn_cache_support STATIC cache_problem.cc)
+target_link_libraries(attn_cache_support PUBLIC attn_engine_support)
+
+foreach(test attend)
+  attn_test(cache_${test}_test attn_cache_support)
+endforeach()
