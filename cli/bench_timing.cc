@@ -101,20 +101,13 @@ class Call {
   }
 
  private:
-  // As an engine does: sequences that grow side by side.
+  // As an engine does: prompt after prompt.
   void fill_cache(const BenchShape& s) {
     require(KvCache::create({.kv_heads = s.kv_heads, .key_dim = s.head_dim, .type = *s.cache}, &cache_));
-    for (std::int64_t b = 0; b < s.batch; ++b) sequences_.push_back(cache_->add_sequence());
-    const std::int64_t step = cache_->options().page_tokens;
-    Tensor k(s.dtype, {s.batch, s.kv_heads, step, s.head_dim}, 2);
-    Tensor v(s.dtype, {s.batch, s.kv_heads, step, s.head_dim}, 3);
-    for (std::int64_t done = 0; done < s.keys; done += step) {
-      const auto tokens = [&](Tensor& tensor) {
-        OutputView view = tensor.view();
-        view.shape[2] = std::min(step, s.keys - done);
-        return view;
-      };
-      require(cache_->append(sequences_, tokens(k), tokens(v)));
+    Tensor k(s.dtype, {1, s.kv_heads, s.keys, s.head_dim}, 2), v(s.dtype, {1, s.kv_heads, s.keys, s.head_dim}, 3);
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      sequences_.push_back(cache_->add_sequence());
+      require(cache_->append(sequences_.back(), k.view(), v.view()));
     }
   }
 

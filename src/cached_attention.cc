@@ -22,7 +22,7 @@ Status KvCache::attend(std::span<const SequenceId> sequences, const TensorView& 
   } catch (const std::bad_alloc&) {
     return error("sequences: memory for ", sequences.size(), " of them could not be had; give fewer at a time");
   }
-  const CachedKeys cached{contents_->layout, read, contents_->empty_page.get()};
+  const CachedKeys cached{contents_->layout, read, &contents_->empty_page};
   Problem problem;
   Destination to;
   ATTN_RETURN_IF_ERROR(check_problem({q, nullptr, nullptr, &cached}, options, &problem));

@@ -76,7 +76,7 @@ Problem with_stored_numbers(const Problem& p, const CachedProblem& cached) {
   stored.sizes.keys = longest;
   stored.k = Tensor(DType::f32, {p.sizes.batch, p.sizes.kv_heads, longest, p.sizes.key_dim});
   stored.v = Tensor(DType::f32, {p.sizes.batch, p.sizes.kv_heads, longest, p.sizes.value_dim});
-  const CachedKeys keys{layout, sequences, contents.empty_page.get()};
+  const CachedKeys keys{layout, sequences, &contents.empty_page};
   for (std::int64_t b = 0; b < p.sizes.batch; ++b) {
     for (std::int64_t h = 0; h < p.sizes.kv_heads; ++h) {
       for (std::int64_t j = 0; j < sequences[b].tokens; ++j) {

@@ -70,7 +70,7 @@ void take_pages(KvCache::Contents* contents, const Part& part) {
   Page* open = s.pages[first];
   if (open && open->users > 1) {
     s.pages[first] = contents->pool.take();
-    copy_tokens(contents->layout, open->memory, s.tokens % page, s.pages[first]->memory);
+    copy_tokens(contents->layout, *open, s.tokens % page, *s.pages[first]);
     contents->pool.leave(open);
   }
   for (std::size_t i = first; i < s.pages.size(); ++i) {
@@ -94,12 +94,12 @@ void store_head(const Storing& storing, const Part& part, std::int64_t head) {
   for (std::int64_t done = 0; done < part.tokens;) {
     const std::int64_t token = part.sequence->tokens + done, first = token % kUnitKeys;
     const std::int64_t count = std::min(kUnitKeys - first, part.tokens - done);
-    std::byte* page = part.sequence->pages[static_cast<std::size_t>(token / layout.page_tokens)]->memory;
+    std::byte* page = part.sequence->pages[static_cast<std::size_t>(token / layout.page_tokens)]->head(head);
     const std::int64_t row = part.first_row + done;
     store_keys(layout.unit, rows_of(storing.rows.k, part.entry, head, row), first, count,
-               page + layout.key_unit(head, token));
+               page + layout.key_unit(token));
     store_values(layout.unit, rows_of(storing.rows.v, part.entry, head, row), first, count,
-                 page + layout.value_unit(head, token));
+                 page + layout.value_unit(token));
     done += count;
   }
 }

@@ -24,7 +24,8 @@ struct KvCache::Contents {
   KvCacheOptions options;
   PageLayout layout;
   PagePool pool;
-  std::unique_ptr<std::byte, FreeMemory> empty_page;  // zeros
+  std::unique_ptr<std::byte, FreeMemory> zeros;
+  Page empty_page;  // zeros for every head
   std::unordered_map<SequenceId, SequencePages> sequences;
   SequenceId next_id = 0;
 

@@ -54,9 +54,10 @@ Status unknown_sequence(SequenceId id) {
 KvCache::Contents::Contents(const KvCacheOptions& o)
     : options(o),
       layout(layout_of(o)),
-      pool(layout.page_bytes(), o.most_bytes.value_or(std::numeric_limits<std::int64_t>::max())),
-      empty_page(static_cast<std::byte*>(std::calloc(1, static_cast<std::size_t>(layout.page_bytes())))) {
-  if (!empty_page) throw std::bad_alloc();
+      pool(layout, o.most_bytes.value_or(std::numeric_limits<std::int64_t>::max())),
+      zeros(static_cast<std::byte*>(std::calloc(1, static_cast<std::size_t>(layout.head_bytes())))),
+      empty_page{zeros.get()} {
+  if (!zeros) throw std::bad_alloc();
 }
 
 const SequencePages* KvCache::Contents::find(SequenceId id) const {

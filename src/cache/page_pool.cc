@@ -12,14 +12,14 @@ namespace attn {
 Status PagePool::reserve(std::int64_t wanted) {
   const std::int64_t missing = wanted - free_pages();
   if (missing <= 0) return {};
-  const std::int64_t allowed = most_bytes_ / page_bytes_ - pages();
+  const std::int64_t allowed = most_bytes_ / page_bytes() - pages();
   if (missing > allowed) {
-    return error("cache: ", wanted, " more pages of ", page_bytes_, " bytes are needed, ", free_pages(),
+    return error("cache: ", wanted, " more pages of ", page_bytes(), " bytes are needed, ", free_pages(),
                  " are free and ", allowed, " more fit most_bytes ", most_bytes_,
                  "; release or truncate sequences, or allow more");
   }
   constexpr std::int64_t kSmallestSlab = 2 << 20;
-  const std::int64_t comfortable = std::max(divide_up(kSmallestSlab, page_bytes_), pages() / 4);
+  const std::int64_t comfortable = std::max(divide_up(kSmallestSlab, page_bytes()), pages() / 4);
   const std::int64_t more = std::min(std::max(missing, comfortable), allowed);
   // Where there is no memory for comfort, what is needed may do.
   const Status status = add_slab(more);
@@ -28,13 +28,13 @@ Status PagePool::reserve(std::int64_t wanted) {
 
 Status PagePool::add_slab(std::int64_t pages) {
   std::int64_t bytes = 0;
-  std::byte* memory = __builtin_mul_overflow(pages, page_bytes_, &bytes) ? nullptr : allocate_pages(bytes);
+  std::byte* memory = __builtin_mul_overflow(pages, page_bytes(), &bytes) ? nullptr : allocate_pages(bytes);
   if (!memory)
-    return error("cache: ", pages, " pages of ", page_bytes_, " bytes could not be had; reserve fewer tokens");
+    return error("cache: ", pages, " pages of ", page_bytes(), " bytes could not be had; reserve fewer tokens");
   slabs_.emplace_back(memory);
   free_.reserve(pages_.size() + static_cast<std::size_t>(pages));
   for (std::int64_t i = pages - 1; i >= 0; --i) {  // the first is taken first
-    pages_.push_back({memory + i * page_bytes_, 0});
+    pages_.push_back({memory + i * head_bytes_, pages * head_bytes_, 0});
     free_.push_back(&pages_.back());
   }
   return {};
@@ -52,8 +52,10 @@ void PagePool::leave(Page* page) {
 }
 
 void PagePool::fill_free_pages(std::byte byte) {
-  for (const Page* page : free_)
-    std::memset(page->memory, static_cast<int>(byte), static_cast<std::size_t>(page_bytes_));
+  for (const Page* page : free_) {
+    for (std::int64_t head = 0; head < heads_; ++head)
+      std::memset(page->head(head), static_cast<int>(byte), static_cast<std::size_t>(head_bytes_));
+  }
 }
 
 }  // namespace attn

@@ -14,8 +14,9 @@ namespace attn {
 
 class PagePool {
  public:
-  /// Pages of `page_bytes`, which together take no more than `most_bytes`.
-  PagePool(std::int64_t page_bytes, std::int64_t most_bytes) : page_bytes_(page_bytes), most_bytes_(most_bytes) {}
+  /// Pages which together take no more than `most_bytes`.
+  PagePool(const PageLayout& layout, std::int64_t most_bytes)
+      : heads_(layout.kv_heads), head_bytes_(layout.head_bytes()), most_bytes_(most_bytes) {}
 
   /// Sees to it that at least `pages` are free. A new slab is at least a quarter of what there is, so that n pages cost
   /// O(n).
@@ -26,10 +27,10 @@ class PagePool {
   static void share(Page* page) { ++page->users; }
   void leave(Page* page);
 
-  std::int64_t page_bytes() const { return page_bytes_; }
+  std::int64_t page_bytes() const { return heads_ * head_bytes_; }
   std::int64_t pages() const { return static_cast<std::int64_t>(pages_.size()); }
   std::int64_t free_pages() const { return static_cast<std::int64_t>(free_.size()); }
-  std::int64_t bytes() const { return pages() * page_bytes_; }
+  std::int64_t bytes() const { return pages() * page_bytes(); }
 
   /// For tests: every byte of the free pages.
   void fill_free_pages(std::byte byte);
@@ -37,7 +38,7 @@ class PagePool {
  private:
   Status add_slab(std::int64_t pages);
 
-  std::int64_t page_bytes_, most_bytes_;
+  std::int64_t heads_, head_bytes_, most_bytes_;
   std::vector<std::unique_ptr<std::byte, FreeMemory>> slabs_;
   std::deque<Page> pages_;
   std::vector<Page*> free_;  // has room for all pages, so that giving one back can't fail

@@ -93,8 +93,9 @@ void store_keys(const UnitLayout& layout, const SourceRows& rows, std::int64_t f
         break;
       case CacheType::q8: {
         const Quantised group = quantise(chunk);
-        for (std::int64_t d = 0; d < dims; ++d) write_as(to + (column + d) * kUnitKeys + token, group.numbers[d]);
-        write_as(to + layout.key_scales() + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
+        for (std::int64_t d = 0; d < dims; ++d)
+          write_as(to + layout.key_numbers() + (column + d) * kUnitKeys + token, group.numbers[d]);
+        write_as(to + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
       }
     }
   });
@@ -103,38 +104,39 @@ void store_keys(const UnitLayout& layout, const SourceRows& rows, std::int64_t f
 void store_values(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
                   std::byte* unit) {
   const std::int64_t stride = layout.value_columns();
-  for_chunks(
-      rows, first, count, layout.value_dim, [&](std::int64_t token, std::int64_t column, const float* chunk) {
-        const std::int64_t columns = std::min(kChunk, stride - column);
-        std::byte* to = unit;
-        switch (layout.type) {
-          case CacheType::f32:
-            std::memcpy(to + 4 * (token * stride + column), chunk,
-                        static_cast<std::size_t>(columns) * sizeof(float));
-            break;
-          case CacheType::f16:
-            for (std::int64_t c = 0; c < columns; ++c)
-              write_as(to + 2 * (token * stride + column + c), narrow_f16(chunk[c]));
-            break;
-          case CacheType::bf16:
-            for (std::int64_t c = 0; c < columns; ++c)
-              write_as(to + 4 * (token / 2 * stride + column + c) + token % 2 * 2, narrow_bf16(chunk[c]));
-            break;
-          case CacheType::q8: {
-            const Quantised group = quantise(chunk);
-            std::memcpy(to + token * stride + column, group.numbers, static_cast<std::size_t>(columns));
-            write_as(to + layout.value_scales() + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
-          }
-        }
-      });
+  for_chunks(rows, first, count, layout.value_dim,
+             [&](std::int64_t token, std::int64_t column, const float* chunk) {
+               const std::int64_t columns = std::min(kChunk, stride - column);
+               std::byte* to = unit;
+               switch (layout.type) {
+                 case CacheType::f32:
+                   std::memcpy(to + 4 * (token * stride + column), chunk,
+                               static_cast<std::size_t>(columns) * sizeof(float));
+                   break;
+                 case CacheType::f16:
+                   for (std::int64_t c = 0; c < columns; ++c)
+                     write_as(to + 2 * (token * stride + column + c), narrow_f16(chunk[c]));
+                   break;
+                 case CacheType::bf16:
+                   for (std::int64_t c = 0; c < columns; ++c)
+                     write_as(to + 4 * (token / 2 * stride + column + c) + token % 2 * 2, narrow_bf16(chunk[c]));
+                   break;
+                 case CacheType::q8: {
+                   const Quantised group = quantise(chunk);
+                   std::memcpy(to + layout.value_numbers() + token * stride + column, group.numbers,
+                               static_cast<std::size_t>(columns));
+                   write_as(to + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
+                 }
+               }
+             });
 }
 
-void copy_tokens(const PageLayout& layout, const std::byte* from, std::int64_t tokens, std::byte* to) {
-  const std::int64_t units = divide_up(tokens, kUnitKeys);
+void copy_tokens(const PageLayout& layout, const Page& from, std::int64_t tokens, const Page& to) {
+  const std::int64_t units = divide_up(tokens, kUnitKeys), values = layout.value_unit(0);
   for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
-    const std::int64_t keys = layout.key_unit(head, 0), values = layout.value_unit(head, 0);
-    std::memcpy(to + keys, from + keys, static_cast<std::size_t>(units * layout.unit.key_bytes()));
-    std::memcpy(to + values, from + values, static_cast<std::size_t>(units * layout.unit.value_bytes()));
+    std::memcpy(to.head(head), from.head(head), static_cast<std::size_t>(units * layout.unit.key_bytes()));
+    std::memcpy(to.head(head) + values, from.head(head) + values,
+                static_cast<std::size_t>(units * layout.unit.value_bytes()));
   }
 }
 

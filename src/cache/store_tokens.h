@@ -15,6 +15,6 @@ void store_values(const UnitLayout& layout, const SourceRows& rows, std::int64_t
                   std::byte* unit);
 
 /// The first `tokens` tokens of a page, of all heads, to another one.
-void copy_tokens(const PageLayout& layout, const std::byte* from, std::int64_t tokens, std::byte* to);
+void copy_tokens(const PageLayout& layout, const Page& from, std::int64_t tokens, const Page& to);
 
 }  // namespace attn

@@ -25,7 +25,7 @@ inline constexpr int kStripRows = 4 * kRowGroup;
 inline constexpr int kKeyPanelKeys = 64;
 
 /// Keys whose values are added together where values are read from memory, not from L2.
-inline constexpr int kValueKeys = 16;
+inline constexpr int kValueKeys = 32;
 
 /// Rows of a state that go through a vector together: max and sum have memory for a multiple of them.
 inline constexpr int kStateRows = 8;

@@ -109,19 +109,18 @@ HWY_INLINE void ScorePlainStrip(const BlockTask<T>& strip, const RowGroups& grou
 
 template <CacheType kType>
 HWY_NOINLINE void ScoreStoredStrip(const BlockTask<float>& strip, const RowGroups& groups) {
-  constexpr std::int32_t kPanel = std::max<std::int32_t>(kStoredVectors * kLanes<float>, kUnitKeys);
+  constexpr auto kUnit = static_cast<std::int32_t>(kUnitKeys);
   const KeyBlock<float>& block = *strip.block;
-  const std::int64_t unit_bytes = block.stored->key_bytes();
-  const std::int32_t columns = std::min(kPanel, block.piece_keys);
-  for (std::int32_t first = 0; first < block.end_key; first += columns) {
-    const std::byte* here = StoredUnit(block.keys, block.piece_keys, first, unit_bytes);
-    // The next panel; behind the last, the first values.
-    const std::int32_t next = first + columns;
-    const std::byte* ahead = next < block.end_key ? StoredUnit(block.keys, block.piece_keys, next, unit_bytes)
-                                                  : static_cast<const std::byte*>(block.values[0]);
+  const StoredKeys<kType> keys{block};
+  for (std::int32_t first = 0; first < block.end_key; first += kUnit) {
+    const std::int32_t next = first + kUnit;
+    if (next >= block.end_key) {
+      AskForPage(block.values[0]);
+    } else if (next % block.piece_keys == 0) {
+      AskForPage(block.keys[next / block.piece_keys]);
+    }
     for (int g = 0; g < groups.count; ++g) {
-      const ColumnRange seen = SeenOfPanel(groups.of[g], first, columns);
-      const StoredKeys<kType> keys{block, g == 0 ? ahead : here};
+      const ColumnRange seen = SeenOfPanel(groups.of[g], first, kUnit);
       if (seen.begin < seen.end) ScoreGroup(strip, keys, groups.of[g], seen.begin, seen.end);
     }
   }

@@ -50,8 +50,9 @@ HWY_INLINE void UnpackKeyLanes(const UnitLayout& layout, const std::byte* unit, 
   }
   for (std::int64_t first = 0; first < dims; first += kScaleGroup) {
     float scales[kLanes<float>];
-    WidenScales(unit + layout.key_scales() + (first / kScaleGroup * kUnitKeys + lane) * 2, kLanes<float>, scales);
-    const auto* numbers = reinterpret_cast<const std::int8_t*>(unit) + first * kUnitKeys + lane;
+    WidenScales(unit + (first / kScaleGroup * kUnitKeys + lane) * 2, kLanes<float>, scales);
+    const auto* numbers =
+        reinterpret_cast<const std::int8_t*>(unit + layout.key_numbers()) + first * kUnitKeys + lane;
     StoreSteps(Q8KeyColumns{numbers, kUnitKeys, 0, scales}, std::min(kScaleGroup, dims - first),
                to + first * kUnitKeys, kUnitKeys);
   }
@@ -74,8 +75,8 @@ HWY_INLINE void UnpackValueColumns(const UnitLayout& layout, const std::byte* un
     case CacheType::q8: break;
   }
   float scales[kUnitKeys];
-  WidenScales(unit + layout.value_scales() + column / kScaleGroup * kUnitKeys * 2, kUnitKeys, scales);
-  const auto* numbers = reinterpret_cast<const std::int8_t*>(unit) + column;
+  WidenScales(unit + column / kScaleGroup * kUnitKeys * 2, kUnitKeys, scales);
+  const auto* numbers = reinterpret_cast<const std::int8_t*>(unit + layout.value_numbers()) + column;
   StoreSteps(Q8ValueColumns{numbers, stride, 0, scales}, kUnitKeys, to, kUnitKeys);
 }
 

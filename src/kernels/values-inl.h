@@ -126,16 +126,15 @@ HWY_INLINE void WideValueGroup(const BlockTask<T>& strip, const Values& values, 
   for (int part = 0; part < parts; ++part) {
     const int first = group.rows * part / parts, rows = group.rows * (part + 1) / parts - first;
     const int row = group.first_row + first;
-    const Values here = row == 0 ? values : values.AskedFor();
     switch (rows) {
-      case 1: ValuePanel<1, kWideVectors>(strip, here, row, keys, rescale + first, begin, end); break;
+      case 1: ValuePanel<1, kWideVectors>(strip, values, row, keys, rescale + first, begin, end); break;
       case 2:
         if constexpr (kWideRows >= 2)
-          ValuePanel<2, kWideVectors>(strip, here, row, keys, rescale + first, begin, end);
+          ValuePanel<2, kWideVectors>(strip, values, row, keys, rescale + first, begin, end);
         break;
       default:
         if constexpr (kWideRows >= 3)
-          ValuePanel<3, kWideVectors>(strip, here, row, keys, rescale + first, begin, end);
+          ValuePanel<3, kWideVectors>(strip, values, row, keys, rescale + first, begin, end);
     }
   }
 }
@@ -192,24 +191,28 @@ HWY_INLINE void AddSeenValues(const BlockTask<T>& strip, const Values& values, c
 template <CacheType kType>
 HWY_NOINLINE void StoredValueStrip(const BlockTask<float>& strip, const RowGroups& groups, const float* rescale) {
   const KeyBlock<float>& block = *strip.block;
-  if (strip.leave_out_hidden) return AddSeenValues(strip, StoredValues<kType>{block, nullptr, nullptr}, rescale);
-  for (std::int32_t begin = 0; begin < block.end_key; begin += kValueKeys) {
-    const std::int32_t next = begin + kValueKeys;
-    const std::byte* ahead = next < block.end_key
-                                 ? StoredUnit(block.values, block.piece_keys, next, block.stored->value_bytes())
-                                 : block.next;
-    const std::byte* here = StoredUnit(block.values, block.piece_keys, begin, block.stored->value_bytes());
-    AddValues<true>(strip, StoredValues<kType>{block, here, ahead}, groups, begin, next, rescale);
+  const StoredValues<kType> values{block};
+  if (strip.leave_out_hidden) return AddSeenValues(strip, values, rescale);
+  constexpr std::int32_t kStep = kType == CacheType::f32 ? kValueKeys : kValueKeys / 2;
+  for (std::int32_t begin = 0; begin < block.end_key; begin += kStep) {
+    const std::int32_t next = begin + kStep;
+    if (next >= block.end_key) {
+      AskForPage(block.next);
+    } else if (next % block.piece_keys == 0) {
+      AskForPage(block.values[next / block.piece_keys]);
+    }
+    AddValues<true>(strip, values, groups, begin, next, rescale);
   }
 }
 
 template <class T>
 HWY_INLINE void PlainValueStrip(const BlockTask<T>& strip, const RowGroups& groups, const T* rescale) {
-  const PlainValues<T> values{*strip.block};
+  const PlainValues<T, false> values{*strip.block};
   if (strip.leave_out_hidden) return AddSeenValues(strip, values, rescale);
   if (!strip.partial_out) return AddValues<false>(strip, values, groups, 0, kBlockKeys, rescale);
+  const PlainValues<T, true> streamed{*strip.block};
   for (std::int32_t begin = 0; begin < kBlockKeys; begin += kValueKeys)
-    AddValues<true>(strip, values, groups, begin, begin + kValueKeys, rescale);
+    AddValues<true>(strip, streamed, groups, begin, begin + kValueKeys, rescale);
 }
 
 template <class T>
