@@ -1,7 +1,9 @@
 # The KV cache: against tensors that hold the same numbers, and against a simple model of itself.
-add_library(attn_cache_support STATIC cache_problem.cc)
+add_library(attn_cache_support STATIC cache_model.cc cache_problem.cc)
 target_link_libraries(attn_cache_support PUBLIC attn_engine_support)
 
-foreach(test attend)
+foreach(test attend chunks errors file operations)
   attn_test(cache_${test}_test attn_cache_support)
 endforeach()
+find_package(ZLIB REQUIRED)
+target_link_libraries(cache_file_test PRIVATE ZLIB::ZLIB)

@@ -101,6 +101,13 @@ class KvCache {
   std::int64_t bytes() const;
   KvCacheUsage usage() const;
 
+  /// Writes everything to one file (under a temporary name, renamed when complete); load() makes a cache with the same
+  /// sequences under the same ids. Errors: files that can't be written; a file that is no cache, of another version, cut
+  /// short or changed; more than `most_bytes`.
+  Status save(const std::string& path) const;
+  static Status load(const std::string& path, std::unique_ptr<KvCache>* cache,
+                     std::optional<std::int64_t> most_bytes = std::nullopt);
+
   struct Contents;  // the library's own
 
  private:

@@ -1,5 +1,6 @@
 // Appending: everything that can fail first, then pages are taken and rows stored.
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <unordered_map>
@@ -95,11 +96,14 @@ void store_head(const Storing& storing, const Part& part, std::int64_t head) {
     const std::int64_t token = part.sequence->tokens + done, first = token % kUnitKeys;
     const std::int64_t count = std::min(kUnitKeys - first, part.tokens - done);
     std::byte* page = part.sequence->pages[static_cast<std::size_t>(token / layout.page_tokens)]->head(head);
+    std::byte *keys = page + layout.key_unit(token), *values = page + layout.value_unit(token);
+    if (first == 0) {  // of what the unit held before, nothing stays: not in files either
+      std::memset(keys, 0, static_cast<std::size_t>(layout.unit.key_bytes()));
+      std::memset(values, 0, static_cast<std::size_t>(layout.unit.value_bytes()));
+    }
     const std::int64_t row = part.first_row + done;
-    store_keys(layout.unit, rows_of(storing.rows.k, part.entry, head, row), first, count,
-               page + layout.key_unit(token));
-    store_values(layout.unit, rows_of(storing.rows.v, part.entry, head, row), first, count,
-                 page + layout.value_unit(token));
+    store_keys(layout.unit, rows_of(storing.rows.k, part.entry, head, row), first, count, keys);
+    store_values(layout.unit, rows_of(storing.rows.v, part.entry, head, row), first, count, values);
     done += count;
   }
 }

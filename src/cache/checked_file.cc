@@ -1,0 +1,116 @@
+#include "src/cache/checked_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <zlib.h>
+
+#include "src/sentence.h"
+
+namespace attn {
+namespace {
+
+std::string message_of(int error_number) { return std::generic_category().message(error_number); }
+
+// zlib counts in 32 bits.
+std::uint32_t checksum_of(std::uint32_t checksum, const void* bytes, std::size_t count) {
+  return static_cast<std::uint32_t>(crc32_z(checksum, static_cast<const Bytef*>(bytes), count));
+}
+
+}  // namespace
+
+CheckedWriter::~CheckedWriter() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Status CheckedWriter::open() {
+  static std::atomic<unsigned> counter{0};
+  const auto directory = std::filesystem::path(path_).parent_path();
+  int descriptor = -1;
+  do {
+    const std::string name = ".attn-" + std::to_string(getpid()) + "-cache-" + std::to_string(counter++) + ".tmp";
+    temporary_ = (directory / name).string();
+    descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor < 0 && errno == EEXIST);
+  if (descriptor < 0) {
+    const std::string why = message_of(errno);
+    temporary_.clear();
+    return error(path_, ": no file can be made in its directory: ", why);
+  }
+  file_.reset(fdopen(descriptor, "wb"));
+  return {};
+}
+
+void CheckedWriter::write(const void* bytes, std::size_t count) {
+  checksum_ = checksum_of(checksum_, bytes, count);
+  if (error_number_ == 0 && std::fwrite(bytes, 1, count, file_.get()) != count) error_number_ = errno;
+}
+
+Status CheckedWriter::finish() {
+  const std::uint32_t checksum = checksum_;
+  write(&checksum, sizeof checksum);
+  if (std::fflush(file_.get()) != 0 && error_number_ == 0) error_number_ = errno;
+  if (fsync(fileno(file_.get())) != 0 && error_number_ == 0) error_number_ = errno;
+  file_.reset();
+  if (error_number_ == 0 && std::rename(temporary_.c_str(), path_.c_str()) != 0) error_number_ = errno;
+  if (error_number_ != 0) return error(path_, ": can't be written: ", message_of(error_number_));
+  temporary_.clear();
+  return {};
+}
+
+Status CheckedReader::open() {
+  file_.reset(std::fopen(path_.c_str(), "rbe"));
+  struct stat facts {};
+  if (!file_ || fstat(fileno(file_.get()), &facts) != 0)
+    return error(path_, ": can't be read: ", message_of(errno), "; check the path");
+  if (!S_ISREG(facts.st_mode)) return error(path_, ": is no file; give one that save() wrote");
+  remaining_ = std::max<std::int64_t>(0, facts.st_size - static_cast<std::int64_t>(sizeof checksum_));
+  return {};
+}
+
+void CheckedReader::read(void* bytes, std::size_t count) {
+  too_short_ = too_short_ || static_cast<std::int64_t>(count) > remaining_ ||
+               std::fread(bytes, 1, count, file_.get()) != count;
+  if (too_short_) {
+    std::memset(bytes, 0, count);
+    return;
+  }
+  remaining_ -= static_cast<std::int64_t>(count);
+  checksum_ = checksum_of(checksum_, bytes, count);
+}
+
+std::int64_t CheckedReader::read_number() {
+  std::int64_t number = 0;
+  read(&number, sizeof number);
+  return number;
+}
+
+std::int64_t CheckedReader::read_count(std::int64_t bytes_each) {
+  const std::int64_t count = read_number();
+  if (count >= 0 && count <= remaining_ / bytes_each) return count;
+  too_short_ = true;
+  return 0;
+}
+
+Status CheckedReader::finish() {
+  if (too_short_) return refuse("ends too early, or claims more than it holds");
+  if (remaining_ != 0) return refuse("has bytes behind its end");
+  std::uint32_t checksum = 0;
+  if (std::fread(&checksum, 1, sizeof checksum, file_.get()) != sizeof checksum || checksum != checksum_)
+    return refuse("has another checksum than its bytes: it was changed or damaged");
+  return {};
+}
+
+Status CheckedReader::refuse(const std::string& what) const {
+  return error(path_, ": ", what, "; give a file that KvCache::save() wrote");
+}
+
+}  // namespace attn

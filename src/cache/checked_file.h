@@ -1,0 +1,68 @@
+// Files of numbers and bytes with a checksum at their end, which appear under their name only once they are whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "attn/status.h"
+
+namespace attn {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+/// Writes beside `path`; finish() renames. Without finish() nothing is left.
+class CheckedWriter {
+ public:
+  explicit CheckedWriter(std::string path) : path_(std::move(path)) {}
+  ~CheckedWriter();
+  CheckedWriter(const CheckedWriter&) = delete;
+  CheckedWriter& operator=(const CheckedWriter&) = delete;
+
+  Status open();
+  void write(const void* bytes, std::size_t count);
+  void write_number(std::int64_t number) { write(&number, sizeof number); }
+
+  /// Checksum, disk, name: reports whatever failed since open().
+  Status finish();
+
+ private:
+  std::string path_, temporary_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::uint32_t checksum_ = 0;
+  int error_number_ = 0;
+};
+
+/// Reads what CheckedWriter wrote. After the first failure everything reads as 0, and finish() says what it was.
+class CheckedReader {
+ public:
+  explicit CheckedReader(std::string path) : path_(std::move(path)) {}
+
+  Status open();
+  void read(void* bytes, std::size_t count);
+  std::int64_t read_number();
+
+  /// A count of things of which each takes at least `bytes_each` in the file: no more than can still come.
+  std::int64_t read_count(std::int64_t bytes_each);
+
+  /// False once the file was too short.
+  bool ok() const { return !too_short_; }
+  std::int64_t remaining() const { return remaining_; }
+
+  /// The checksum must follow, and nothing behind it.
+  Status finish();
+  Status refuse(const std::string& what) const;
+
+ private:
+  std::string path_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::uint32_t checksum_ = 0;
+  std::int64_t remaining_ = 0;  // bytes before the checksum
+  bool too_short_ = false;
+};
+
+}  // namespace attn
