@@ -90,7 +90,8 @@ Problem with_stored_numbers(const Problem& p, const CachedProblem& cached) {
     }
   }
   for (std::optional<Tensor>* tensor : {&stored.mask, &stored.bias}) {
-    if (*tensor && (*tensor)->shape()[3] != 1) *tensor = (*tensor)->slice(3, 0, longest);
+    if (!*tensor || (*tensor)->shape().empty() || (*tensor)->shape().back() == 1) continue;
+    *tensor = (*tensor)->slice(static_cast<int>((*tensor)->shape().size()) - 1, 0, longest);
   }
   return stored;
 }

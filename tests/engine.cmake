@@ -19,13 +19,6 @@ endforeach()
 
 target_sources(engine_allocations_test PRIVATE allocations.cc)
 
-# What lies beside the repository, where it is there.
-foreach(test conformance real)
-  attn_test(engine_${test}_test attn_engine_support attn_formats nlohmann_json::nlohmann_json)
-  target_sources(engine_${test}_test PRIVATE onnx_case.cc)
-  target_compile_definitions(engine_${test}_test PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")
-endforeach()
-
 # 16-bit products by vectors, also where the processor has matrix registers.
 add_test(NAME engine_bf16_test_dot COMMAND engine_bf16_test)
 set_tests_properties(engine_bf16_test_dot PROPERTIES ENVIRONMENT ATTN_BF16=dot)

@@ -1,4 +1,5 @@
-// The ONNX project's own cases of its operator Attention, one test a folder.
+// The ONNX project's own cases of its operators Attention (over tensors and over a cache) and RotaryEmbedding, one test a
+// folder.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +7,9 @@
 #include <filesystem>
 
 #include "attn/attn.h"
+#include "cache_problem.h"
 #include "engine_problem.h"
+#include "formats/read.h"
 #include "onnx_case.h"
 #include "reference/row.h"
 
@@ -84,6 +87,54 @@ void check_attention(const OnnxCase& onnx) {
   }
 }
 
+// The same through a cache: past keys are appended first, and of padded ones only the valid part.
+void check_cached(const OnnxCase& onnx) {
+  OnnxAttention a;
+  const Status understood = understand(onnx, &a);
+  ASSERT_TRUE(understood.ok()) << understood.message();
+  const auto &q = a.q.shape(), &k = a.k.shape();
+  Problem problem{.sizes = {q[0], q[1], k[1], q[2], k[2], k[3], a.v.shape()[3]},
+                  .q = a.q,
+                  .k = a.k,
+                  .v = a.v,
+                  .mask = a.mask,
+                  .bias = a.bias,
+                  .key_lengths = a.key_lengths,
+                  .position_offsets = a.position_offsets,
+                  .plain = a.plain};
+  const Tensor expected = in_heads(onnx.outputs.at("Y"), q[1]);
+  problem.out_dtype = expected.dtype();
+  const CacheType type = a.k.dtype() == DType::f16 ? CacheType::f16 : CacheType::f32;
+  for (const std::uint64_t seed : {1, 2, 3}) {  // other chunks
+    const CachedProblem kept = cached(problem, type, 16, seed);
+    expect_close(attend(with_stored_numbers(problem, kept), kept).out, expected, "Y");
+  }
+}
+
+void check_rotation(const OnnxCase& onnx) {
+  const auto& attributes = onnx.attributes;
+  const Tensor x = in_heads(onnx.inputs.at("X"), attributes.value("num_heads", 1));
+  const Tensor expected = in_heads(onnx.outputs.at("Y"), attributes.value("num_heads", 1));
+  for (const auto& [name, value] : attributes.items()) {
+    ASSERT_TRUE(name == "interleaved" || name == "num_heads" || name == "rotary_embedding_dim") << name;
+  }
+  RopeOptions options{.rotary_dim = attributes.value("rotary_embedding_dim", 0)};
+  if (attributes.value("interleaved", 0) != 0) options.layout = RopeLayout::adjacent_pairs;
+  TensorView cos, sin;
+  ASSERT_TRUE(formats::view_of(onnx.inputs.at("cos_cache"), &cos).ok());
+  ASSERT_TRUE(formats::view_of(onnx.inputs.at("sin_cache"), &sin).ok());
+  std::vector<std::int64_t> positions;
+  if (onnx.has("position_ids")) {
+    formats::Tensor flat = onnx.inputs.at("position_ids");
+    flat.shape = {flat.shape[0] * flat.shape[1]};
+    flat.strides = {1};
+    ASSERT_TRUE(formats::integers_of(flat, &positions).ok());
+  }
+  Tensor out(expected.dtype(), expected.shape());
+  ASSERT_EQ(rotate(x.view(), out.output(), cos, sin, positions, options).message(), "");
+  expect_close(out, expected, "Y");
+}
+
 class Onnx : public testing::TestWithParam<std::string> {};
 
 TEST_P(Onnx, Case) {
@@ -91,12 +142,13 @@ TEST_P(Onnx, Case) {
   const Status status = read_case(kFolder + "/" + GetParam(), &onnx);
   ASSERT_TRUE(status.ok()) << status.message();
   ASSERT_EQ(onnx.name, GetParam());
-  if (onnx.operation == "RotaryEmbedding") GTEST_SKIP() << GetParam() << " skipped: not attention";
+  if (onnx.operation == "RotaryEmbedding") return check_rotation(onnx);
   ASSERT_EQ(onnx.operation, "Attention") << "an operator that is not known to this test";
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     SCOPED_TRACE(name_of(isa));
     check_attention(onnx);
+    check_cached(onnx);
   }
 }
 
@@ -110,6 +162,7 @@ TEST(OnnxCases, AreThere) {
   const auto attention =
       std::count_if(names.begin(), names.end(), [](const auto& n) { return n.rfind("attention", 0) == 0; });
   EXPECT_GE(attention, 52);
+  EXPECT_GE(static_cast<std::int64_t>(names.size()) - attention, 6) << "rotary embeddings";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "attn/machine.h"
 #include "attn/numerics.h"
 #include "attn/options.h"
+#include "attn/rope.h"
 #include "attn/status.h"
 #include "attn/tensor.h"
 #include "attn/version.h"
