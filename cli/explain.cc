@@ -44,8 +44,7 @@ struct ExplainFlags {
 };
 
 void refuse_what_is_not_built(const ExplainFlags& flags) {
-  const std::string missing = flags.cache              ? "--cache"
-                              : flags.backward         ? "--backward"
+  const std::string missing = flags.backward           ? "--backward"
                               : !flags.mistake.empty() ? "--mistake"
                               : flags.format == "html" ? "--format html"
                                                        : "";
@@ -122,6 +121,10 @@ std::set<std::string> take_options(const explain::Specification& specification, 
   take("softcap", &attention.softcap);
   take("heads", &flags->heads);
   take("tiles", &flags->tiles);
+  if (!flags->cache && !option("cache").empty()) {
+    flags->cache = true;
+    taken.insert("cache");
+  }
   if (!attention.alibi && !option("alibi").empty()) {
     attention.alibi = true;
     taken.insert("alibi");
@@ -227,11 +230,13 @@ void run_explain(ExplainFlags flags) {
   AttentionSetup setup;
   try {
     setup = apply_flags(flags, &problem);
+    problem.options = setup.options;
+    problem.cache = flags.cache;
+    const Status worked = reference::trace(problem, &trace);
+    if (!worked.ok()) throw Failure{2, "--" + worked.message()};  // of the cache: all else fitted before
   } catch (const Failure& failure) {
     throw in_file(failure, flags.specification, taken);
   }
-  problem.options = setup.options;
-  require(reference::trace(problem, &trace));
   write(flags, render(format, problem, trace, remarks));
 }
 
@@ -249,12 +254,12 @@ void add_explain(CLI::App& program) {
   verb->add_flag("--no-scale", flags->no_scale, "Leave scores as they are");
   verb->add_option("--shuffle", flags->order, "Rows in another order: 2,0,1");
   verb->add_option("--tiles", flags->tiles, "Also tile by tile, with so many keys a tile");
+  verb->add_flag("--cache", flags->cache, "Also token by token, through a KV cache");
   verb->add_option("--heads", flags->heads, "Split the columns into so many heads");
   verb->add_option("--format", flags->format, "text, markdown, latex or json");
   verb->add_flag("--json", flags->as_json, "The same as --format json: every number in full");
   verb->add_option("-o,--output", flags->output, "Write to a file instead; - is standard output");
   // Named in the manual, not built yet: known here so that they are refused by name.
-  verb->add_flag("--cache", flags->cache)->group("");
   verb->add_flag("--backward", flags->backward)->group("");
   verb->add_option("--mistake", flags->mistake)->group("");
   flags->attention.add_to(*verb);

@@ -10,6 +10,7 @@ namespace attn::explain {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using reference::CacheStep;
 using reference::HeadTrace;
 using reference::Tile;
 
@@ -20,6 +21,7 @@ Json to_json(double number) {
 }
 
 Json to_json(const Tile& tile);
+Json to_json(const CacheStep& step);
 
 template <class Element>
 Json to_json(const std::vector<Element>& elements) {
@@ -32,6 +34,15 @@ Json to_json(const Tile& tile) {
   return {{"keys", tile.keys},          {"max", to_json(tile.max)},
           {"sum", to_json(tile.sum)},   {"rescale", to_json(tile.rescale)},
           {"exps", to_json(tile.exps)}, {"out", to_json(tile.out)}};
+}
+
+Json to_json(const CacheStep& step) {
+  return {{"token", step.token},
+          {"appended", {{"k", to_json(step.key)}, {"v", to_json(step.value)}}},
+          {"keys", step.keys},
+          {"scores", to_json(step.scores)},
+          {"weights", to_json(step.weights)},
+          {"out", to_json(step.out)}};
 }
 
 // What one head's member holds; of several heads, a list.
@@ -80,6 +91,7 @@ std::string as_json(const reference::Trace& trace) {
   put(&json, "sink_weights", trace, &HeadTrace::sink_weights);
   put(&json, "lse", trace, &HeadTrace::lse);
   put(&json, "tiles", trace, &HeadTrace::tiles);
+  put(&json, "steps", trace, &HeadTrace::steps);
   json["out"] = to_json(trace.out);
   json["saturation"] = saturation();
   return json.dump(2) + "\n";

@@ -8,7 +8,7 @@
 namespace attn::explain {
 
 /// One JSON object with the keys tokens, q, k, v, scale, scores, scaled, masked, weights, out, lse; x, wq, wk, wv
-/// where the problem had them; softcapped, biased, sink_weights, tiles where they apply; and saturation, the two
+/// where the problem had them; softcapped, biased, sink_weights, tiles, steps where they apply; and saturation, the two
 /// softmaxes that show why scores are scaled. Matrices are lists of rows, a row a query. With several heads, q, k,
 /// v and out hold the heads side by side, and what belongs to a head is a list, one entry a head. Numbers have full
 /// precision; what is not finite is "inf", "-inf" or "nan". Ends with a newline.

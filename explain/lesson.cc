@@ -130,6 +130,7 @@ Document lesson(const reference::Problem& problem, const reference::Trace& trace
     tell_softmax(writer, head);
     tell_outputs(writer, head);
     if (!head.tiles.empty()) tell_tiles(writer, head);
+    if (!head.steps.empty()) tell_cache(writer, head);
   }
   writer.add(closing_facts());
   tell_result(writer);

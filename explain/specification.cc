@@ -17,9 +17,9 @@ using reference::Matrix;
 
 constexpr std::array<std::string_view, 4> kProjected = {"x", "wq", "wk", "wv"};
 constexpr std::array<std::string_view, 3> kGiven = {"q", "k", "v"};
-constexpr std::array<std::string_view, 12> kOptions = {"causal", "align",       "scale", "mask",
-                                                       "window", "sink-tokens", "sinks", "softcap",
-                                                       "alibi",  "lengths",     "heads", "tiles"};
+constexpr std::array<std::string_view, 13> kOptions = {"causal",      "align", "scale",   "mask",  "window",
+                                                       "sink-tokens", "sinks", "softcap", "alibi", "lengths",
+                                                       "heads",       "tiles", "cache"};
 // An example may say what it is about and what to expect of it; this changes nothing.
 constexpr std::array<std::string_view, 7> kCommentary = {"about",    "expect", "what_if", "saturation",
                                                          "variance", "cost",   "sentence"};
@@ -159,12 +159,12 @@ Status read_tokens(const Json& json, std::vector<std::string>* tokens) {
 // A value as it would stand behind its flag: 0.5, "bottom-right", [2, 0] as "2,0".
 Status read_option(const std::string& key, const Json& json, std::map<std::string, std::string>* options) {
   std::string text;
-  if (json.is_boolean() && (key == "causal" || key == "alibi")) {
+  if (json.is_boolean() && (key == "causal" || key == "alibi" || key == "cache")) {
     if (!json.get<bool>()) return {};
     text = "true";
-  } else if (json.is_string() && key != "alibi") {
+  } else if (json.is_string() && key != "alibi" && key != "cache") {
     text = json.get<std::string>();
-  } else if (json.is_number() && key != "alibi") {
+  } else if (json.is_number() && key != "alibi" && key != "cache") {
     text = json.dump();
   } else if (json.is_array() && (key == "window" || key == "lengths")) {
     for (const Json& element : json) text += (text.empty() ? "" : ",") + element.dump();

@@ -59,6 +59,7 @@ void tell_scores(Writer& writer, const reference::HeadTrace& head);
 void tell_softmax(Writer& writer, const reference::HeadTrace& head);
 void tell_outputs(Writer& writer, const reference::HeadTrace& head);
 void tell_tiles(Writer& writer, const reference::HeadTrace& head);
+void tell_cache(Writer& writer, const reference::HeadTrace& head);
 
 /// "Causal: …", "Window: …": which keys a query sees, a sentence a rule; empty where it sees every key.
 std::vector<std::string> visibility_rules(const AttentionOptions& options);

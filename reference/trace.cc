@@ -1,6 +1,7 @@
 // Working a small problem out by hand: projections, then each head through the recipe of row.cc, keeping
 // everything.
 #include "reference/trace.h"
+#include "reference/cache_steps.h"
 
 #include <cmath>
 #include <limits>
@@ -171,6 +172,19 @@ HeadTrace trace_head(const Inputs& inputs, const Result& result, std::int64_t he
   return trace;
 }
 
+Status trace_cache(const TensorView& q, const TensorView& k, const TensorView& v, const AttentionOptions& options,
+                   Trace* trace) {
+  for (std::size_t head = 0; head < trace->heads.size(); ++head) {
+    std::int64_t sees_later = -1;
+    trace->heads[head].steps = work_through_cache(q, k, v, options, static_cast<std::int64_t>(head), &sees_later);
+    if (sees_later < 0) continue;
+    return Status::error("cache: " + trace->tokens[static_cast<std::size_t>(sees_later)] +
+                         " sees a token behind it, which a cache does not have yet when it is its turn; "
+                         "hide later tokens, as --causal does");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status trace(const Problem& problem, Trace* trace) {
@@ -198,6 +212,7 @@ Status trace(const Problem& problem, Trace* trace) {
     const Matrix& out = work.heads.back().out;
     for (std::int64_t i = 0; i < rows; ++i) work.out[i].insert(work.out[i].end(), out[i].begin(), out[i].end());
   }
+  if (problem.cache) ATTN_RETURN_IF_ERROR(trace_cache(queries, keys, values, problem.options, &work));
   *trace = std::move(work);
   return {};
 }

@@ -30,6 +30,7 @@ struct Problem {
   std::vector<Replacement> replaced;
   std::int64_t heads = 1;    ///< H: the columns of q, k and v are split into so many heads
   std::int64_t tile = 0;     ///< also work tile by tile, with so many keys a tile; 0: do not
+  bool cache = false;        ///< also work token by token, as through a KV cache
   AttentionOptions options;  ///< without packed sequences; its views must outlive the call
 };
 
@@ -41,6 +42,16 @@ struct Tile {
   std::vector<double> exps;        ///< e^(score − max) of `keys`
   double sum = 0;                  ///< Σ e^(score − max) so far
   std::vector<double> out;         ///< Σ e^(score − max) · value so far, not yet divided
+};
+
+/// One token's turn with a KV cache: its key and value are appended, then its query reads what the cache holds.
+struct CacheStep {
+  std::int64_t token = 0;
+  std::vector<double> key, value;  ///< appended
+  std::vector<std::int64_t> keys;  ///< that the query sees, of those in the cache
+  std::vector<double> scores;      ///< of `keys`, finished
+  std::vector<double> weights;     ///< of `keys`
+  std::vector<double> out;
 };
 
 /// One head's numbers. Tables are [N, N]: rows are queries, columns are keys.
@@ -57,6 +68,7 @@ struct HeadTrace {
   std::vector<double> lse;               ///< log Σ e^score of each row, the sink included
   std::vector<double> sink_weights;      ///< what each row gives to the sink; empty without sinks
   std::vector<std::vector<Tile>> tiles;  ///< for each query; tiles in which it sees no key are left out
+  std::vector<CacheStep> steps;          ///< for each token; empty without `cache`
 };
 
 struct Trace {
@@ -70,7 +82,7 @@ struct Trace {
 
 /// Works the problem out in float64, by the recipe of attention(): the numbers are the judge's own.
 /// Options are taken to be valid, as there. Errors: matrices that do not fit together, rows of different lengths, a
-/// replacement that fits no row, columns that do not split into heads.
+/// replacement that fits no row, columns that do not split into heads; with `cache`, a query that sees a later token.
 Status trace(const Problem& problem, Trace* trace);
 
 }  // namespace attn::reference

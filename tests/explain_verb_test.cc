@@ -55,6 +55,29 @@ TEST_F(Explain, WhatIf) {
   EXPECT_EQ(json_of({"--set", "v[0]=9,9", "--set", "v[1]=8,8"})["out"][1][0], 8.5);
 }
 
+TEST_F(Explain, ThroughACacheGivesTheSameOutputs) {
+  const auto json = json_of({"--cache"});
+  ASSERT_EQ(json["steps"].size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& step = json["steps"][i];
+    EXPECT_EQ(step["token"], i);
+    EXPECT_EQ(step["appended"]["k"], json["k"][i]);
+    EXPECT_EQ(step["appended"]["v"], json["v"][i]);
+    EXPECT_EQ(step["keys"].size(), i + 1);
+    EXPECT_EQ(step["out"], json["out"][i]);
+  }
+  EXPECT_NE(explain({"--cache"}).out.find("Step 8: the same, token by token, through a KV cache"),
+            std::string::npos);
+  const auto heads = json_of({"--cache", "--heads", "2", "--window", "1,0", "--sink-tokens", "1"});
+  ASSERT_EQ(heads["steps"].size(), 2U);
+  EXPECT_EQ(heads["steps"][1][2]["out"][0], heads["out"][2][1]);
+  write_text("late.json", R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "cache": true})");
+  expect_refused({"late.json"}, "late.json: cache: 0 sees a token behind it");
+  write_text("short.json",
+             R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "causal": "top-left", "lengths": [1]})");
+  EXPECT_EQ(json_of({"short.json", "--cache"})["steps"][1]["keys"], nlohmann::json({0}));
+}
+
 TEST_F(Explain, ReadsSpecificationsAndFlagsWin) {
   write_text("spec.json", R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "causal": true, "scale": 0})");
   EXPECT_EQ(json_of({"spec.json"})["out"][1][0], 3.0);
@@ -72,7 +95,7 @@ TEST_F(Explain, WritesFilesWhole) {
 }
 
 TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
-  expect_refused({"--cache"}, "--cache is not available in this version");
+  expect_refused({"--cache", "--no-mask"}, "--cache: order sees a token behind it");
   expect_refused({"--backward"}, "--backward is not available in this version");
   expect_refused({"--mistake", "no-scale"}, "--mistake is not available in this version");
   expect_refused({"--format", "html", "-o", "x.html"}, "--format html is not available in this version");
