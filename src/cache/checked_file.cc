@@ -27,6 +27,11 @@ std::uint32_t checksum_of(std::uint32_t checksum, const void* bytes, std::size_t
 
 }  // namespace
 
+void Descriptor::close() {
+  if (number_ >= 0) ::close(number_);
+  number_ = -1;
+}
+
 CheckedWriter::~CheckedWriter() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
@@ -45,21 +50,33 @@ Status CheckedWriter::open() {
     temporary_.clear();
     return error(path_, ": no file can be made in its directory: ", why);
   }
-  file_.reset(fdopen(descriptor, "wb"));
+  file_.reset(descriptor);
   return {};
 }
 
 void CheckedWriter::write(const void* bytes, std::size_t count) {
+  constexpr std::size_t kBuffer = std::size_t{1} << 20;
   checksum_ = checksum_of(checksum_, bytes, count);
-  if (error_number_ == 0 && std::fwrite(bytes, 1, count, file_.get()) != count) error_number_ = errno;
+  const auto* from = static_cast<const std::byte*>(bytes);
+  buffer_.insert(buffer_.end(), from, from + count);
+  if (buffer_.size() >= kBuffer) flush();
+}
+
+void CheckedWriter::flush() {
+  for (std::size_t done = 0; done < buffer_.size() && error_number_ == 0;) {
+    const ssize_t written = ::write(file_.number(), buffer_.data() + done, buffer_.size() - done);
+    if (written > 0) done += static_cast<std::size_t>(written);
+    if (written < 0 && errno != EINTR) error_number_ = errno;
+  }
+  buffer_.clear();
 }
 
 Status CheckedWriter::finish() {
   const std::uint32_t checksum = checksum_;
   write(&checksum, sizeof checksum);
-  if (std::fflush(file_.get()) != 0 && error_number_ == 0) error_number_ = errno;
-  if (fsync(fileno(file_.get())) != 0 && error_number_ == 0) error_number_ = errno;
-  file_.reset();
+  flush();
+  if (error_number_ == 0 && fsync(file_.number()) != 0) error_number_ = errno;
+  file_.close();
   if (error_number_ == 0 && std::rename(temporary_.c_str(), path_.c_str()) != 0) error_number_ = errno;
   if (error_number_ != 0) return error(path_, ": can't be written: ", message_of(error_number_));
   temporary_.clear();
@@ -67,9 +84,9 @@ Status CheckedWriter::finish() {
 }
 
 Status CheckedReader::open() {
-  file_.reset(std::fopen(path_.c_str(), "rbe"));
+  file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
-  if (!file_ || fstat(fileno(file_.get()), &facts) != 0)
+  if (file_.number() < 0 || fstat(file_.number(), &facts) != 0)
     return error(path_, ": can't be read: ", message_of(errno), "; check the path");
   if (!S_ISREG(facts.st_mode)) return error(path_, ": is no file; give one that save() wrote");
   remaining_ = std::max<std::int64_t>(0, facts.st_size - static_cast<std::int64_t>(sizeof checksum_));
@@ -77,14 +94,23 @@ Status CheckedReader::open() {
 }
 
 void CheckedReader::read(void* bytes, std::size_t count) {
-  too_short_ = too_short_ || static_cast<std::int64_t>(count) > remaining_ ||
-               std::fread(bytes, 1, count, file_.get()) != count;
+  too_short_ = too_short_ || static_cast<std::int64_t>(count) > remaining_ || !read_bytes(bytes, count);
   if (too_short_) {
     std::memset(bytes, 0, count);
     return;
   }
   remaining_ -= static_cast<std::int64_t>(count);
   checksum_ = checksum_of(checksum_, bytes, count);
+}
+
+bool CheckedReader::read_bytes(void* bytes, std::size_t count) {
+  auto* to = static_cast<std::byte*>(bytes);
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t got = ::read(file_.number(), to + done, count - done);
+    if (got == 0 || (got < 0 && errno != EINTR)) return false;
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+  return true;
 }
 
 std::int64_t CheckedReader::read_number() {
@@ -104,7 +130,7 @@ Status CheckedReader::finish() {
   if (too_short_) return refuse("ends too early, or claims more than it holds");
   if (remaining_ != 0) return refuse("has bytes behind its end");
   std::uint32_t checksum = 0;
-  if (std::fread(&checksum, 1, sizeof checksum, file_.get()) != sizeof checksum || checksum != checksum_)
+  if (!read_bytes(&checksum, sizeof checksum) || checksum != checksum_)
     return refuse("has another checksum than its bytes: it was changed or damaged");
   return {};
 }

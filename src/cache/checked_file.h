@@ -3,16 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "attn/status.h"
 
 namespace attn {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
+/// An open file of the system's.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  void reset(int number) {
+    close();
+    number_ = number;
+  }
+  void close();
+  int number() const { return number_; }
+
+ private:
+  int number_ = -1;
 };
 
 /// Writes beside `path`; finish() renames. Without finish() nothing is left.
@@ -31,8 +45,11 @@ class CheckedWriter {
   Status finish();
 
  private:
+  void flush();
+
   std::string path_, temporary_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  Descriptor file_;
+  std::vector<std::byte> buffer_;
   std::uint32_t checksum_ = 0;
   int error_number_ = 0;
 };
@@ -58,8 +75,10 @@ class CheckedReader {
   Status refuse(const std::string& what) const;
 
  private:
+  bool read_bytes(void* bytes, std::size_t count);
+
   std::string path_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  Descriptor file_;
   std::uint32_t checksum_ = 0;
   std::int64_t remaining_ = 0;  // bytes before the checksum
   bool too_short_ = false;
