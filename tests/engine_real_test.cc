@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 
 #include "attn/attn.h"
+#include "cache_problem.h"
 #include "engine_problem.h"
 #include "formats/read.h"
 #include "onnx_case.h"
@@ -69,6 +71,37 @@ TEST_F(Real, ADecoderOfStoriesAttendsAsItDid) {
   AttentionOptions options;
   options.causal = true;
   check("story-decoder", options);
+}
+
+// The figures of docs/numerics.md: keys and values in a cache of each type, against the float64 answers.
+TEST_F(Real, StoredInACacheLosesWhatItsTypeLoses) {
+  for (const auto& [model, causal] : {std::pair{"chemistry-encoder", false}, {"story-decoder", true}}) {
+    const std::string folder = model;
+    const Tensor q = read(folder + "/q.npy"), k = read(folder + "/k.npy"), v = read(folder + "/v.npy");
+    const Tensor expected = read(folder + "/expected_out.npy");
+    const auto &queries = q.shape(), &keys = k.shape();
+    Problem problem{.sizes = {1, queries[1], keys[1], queries[2], keys[2], keys[3], v.shape()[3]},
+                    .q = q.in(DType::f32),
+                    .k = k.in(DType::f32),
+                    .v = v.in(DType::f32)};
+    problem.plain.causal = causal;
+    const std::pair<CacheType, double> most[] = {
+        {CacheType::f32, 1e-6}, {CacheType::f16, 2e-3}, {CacheType::bf16, 2e-2}, {CacheType::q8, 1e-1}};
+    for (const auto& [type, relative] : most) {
+      const Answer answer = attend(problem, cached(problem, type, 16, 1));
+      double worst = 0, squares = 0, expected_squares = 0;
+      for (std::int64_t i = 0; i < expected.size(); ++i) {
+        const double off = answer.out.get(i) - expected.get(i);
+        ASSERT_FALSE(std::isnan(off));
+        worst = std::max(worst, std::fabs(off));
+        squares += off * off;
+        expected_squares += expected.get(i) * expected.get(i);
+      }
+      const double error = std::sqrt(squares / expected_squares);
+      std::printf("%-18s %-5s largest %.1e, relative %.1e\n", model, name_of(type), worst, error);
+      EXPECT_LE(error, relative) << model << ", " << name_of(type);
+    }
+  }
 }
 
 TEST_F(Real, TheHeadThatMapsAtomsHasItsWeights) {
