@@ -9,6 +9,7 @@
 #include "src/arithmetic/integers.h"
 #include "src/plan/tile_plan.h"
 #include "src/run/segment_states.h"
+#include "src/run/task_ranges.h"
 #include "src/run/tile_runner.h"
 #include "src/sentence.h"
 #include "src/specification/specification.h"
@@ -20,13 +21,6 @@ RowPlace place_of(const Sequence& sequence, std::int64_t head, std::int64_t quer
   return {sequence.tensor_batch, head, sequence.query_row + query};
 }
 
-// Segments of keys follow each other in memory: a worker takes some in a row (read in turn by two workers, memory gave 8 %
-// less), few enough that all workers end at about the same time.
-std::int64_t run_length_of(const TilePlan& tiles, int threads) {
-  constexpr std::int64_t kRunsPerThread = 4;
-  return tiles.segments == 1 ? 1 : std::max<std::int64_t>(1, tiles.tasks / (threads * kRunsPerThread));
-}
-
 // Everything that the tasks of one call share.
 template <class T>
 struct TiledRun {
@@ -34,12 +28,11 @@ struct TiledRun {
   const Destination& destination;
   const KernelSet<T>& kernels;
   TilePlan tiles;
-  int threads;              // worker numbers are below this
-  std::int64_t run_length;  // neighbouring tasks that one worker takes at once
-  std::int64_t runs;
-  int workers;  // runners: no more than runs
+  int threads;  // worker numbers are below this
+  int workers;  // runners: no more than tasks
   PackedBlocks<T> blocks;
   SegmentStates<T> segments{};
+  TaskRanges ranges;
   TileRunner<T>* runners = nullptr;
 
   TiledRun(const Problem& p, const Destination& to, const KernelSet<T>& kernels, int threads)
@@ -48,14 +41,17 @@ struct TiledRun {
         kernels(kernels),
         tiles(plan_tiles(p)),
         threads(threads),
-        run_length(run_length_of(tiles, threads)),
-        runs(divide_up(tiles.tasks, run_length)),
-        workers(static_cast<int>(std::clamp<std::int64_t>(runs, 1, threads))),
+        workers(static_cast<int>(std::clamp<std::int64_t>(tiles.tasks, 1, threads))),
         blocks(p, kernels, tiles, workers) {}
+
+  // Segments of keys follow each other in memory, so a worker takes them in a row (read in turn by two workers, memory
+  // gave 8 % less). Tiles are taken by all workers in one order: neighbours share packed keys.
+  bool takes_ranges() const { return tiles.segments > 1 && tiles.tasks <= TaskRanges::kMostTasks; }
 
   void carve(Carver* carver) {
     blocks.carve(carver);
     segments.carve(tiles, round_up(problem.value_dim, kUnitKeys), carver);
+    if (takes_ranges()) ranges.carve(tiles.tasks, workers, carver);
     runners = carve_runners(workers, problem, tiles.tile_rows, kernels, &blocks, carver);
   }
 };
@@ -86,13 +82,20 @@ void run_task(TiledRun<T>& run, std::int64_t index, TileRunner<T>& runner) {
 }
 
 template <class T>
-void run_tasks(void* context, std::int64_t index, int worker) {
+void run_one(void* context, std::int64_t index, int worker) {
   auto& run = *static_cast<TiledRun<T>*>(context);
   const DefaultFloatEnvironment environment;
-  // With fewer runners than threads there are no more runs than runners: each has its own.
-  TileRunner<T>& runner = run.runners[run.workers < run.threads ? index : worker];
-  const std::int64_t end = std::min((index + 1) * run.run_length, run.tiles.tasks);
-  for (std::int64_t task = index * run.run_length; task < end; ++task) run_task(run, task, runner);
+  // With fewer runners than threads there are no more tasks than runners: each has its own.
+  run_task(run, index, run.runners[run.workers < run.threads ? index : worker]);
+}
+
+template <class T>
+void run_range(void* context, std::int64_t index, int /*worker*/) {
+  auto& run = *static_cast<TiledRun<T>*>(context);
+  const DefaultFloatEnvironment environment;
+  const int own = static_cast<int>(index);
+  for (std::int64_t task = run.ranges.take(own); task >= 0; task = run.ranges.take(own))
+    run_task(run, task, run.runners[own]);
 }
 
 // In multiply-adds, at which a core does about 50 a nanosecond; a number of k or v to read counts as 8.
@@ -117,9 +120,11 @@ Status run_tiles(const Problem& problem, const Destination& destination, const K
   Carver carver(scratch.data());
   run.carve(&carver);
   if (run.workers == 1 || work_of(problem) < executor.least_work()) {
-    for (std::int64_t r = 0; r < run.runs; ++r) run_tasks<T>(&run, r, 0);
+    for (std::int64_t t = 0; t < run.tiles.tasks; ++t) run_one<T>(&run, t, 0);
+  } else if (run.takes_ranges()) {
+    executor.run(run.workers, run_range<T>, &run);
   } else {
-    executor.run(run.runs, run_tasks<T>, &run);
+    executor.run(run.tiles.tasks, run_one<T>, &run);
   }
   return {};
 }
