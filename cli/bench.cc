@@ -33,7 +33,8 @@ with all.
   [{"name": "mine", "dtype": "f32", "shape": [1, 8, 8, 1024, 1024, 64], "causal": true}]
 shape is B, H, Hkv, N, M, D; dtype is f32, bf16, f16 or f64. "compute": "bf16" multiplies in 16 bits where the
 processor can (see attn run --help); its share is still of the f32 peak. "cache": "f32", "bf16", "f16" or "q8"
-holds keys and values in a KV cache of that type instead of plain tensors.
+holds keys and values in a KV cache of that type instead of plain tensors. "option": "mask", "bias", "softcap",
+"alibi" or "window" (1,024 keys) adds that one.
 
 Example:
   attn bench --shapes examples/bench-shapes.json)";
@@ -76,9 +77,10 @@ void print_row(const Measured& m) {
   const BenchResult& r = m.result;
   std::cout << std::left << std::setw(20) << m.shape.name << std::setw(6) << name_of(m.shape.dtype) << std::setw(6)
             << (m.shape.cache ? name_of(*m.shape.cache) : "-") << std::setw(9) << name_of(m.shape.compute())
-            << std::setw(26) << shape_text(m.shape) << std::setw(8) << (m.shape.causal ? "yes" : "no") << std::right
-            << std::setw(7) << m.threads << std::fixed << std::setprecision(r.milliseconds < 0.1 ? 6 : 3)
-            << std::setw(12) << r.milliseconds << std::setprecision(1) << std::setw(9) << r.gflops << std::setw(8);
+            << std::setw(26) << shape_text(m.shape) << std::setw(8) << (m.shape.causal ? "yes" : "no")
+            << std::setw(9) << (m.shape.option.empty() ? "-" : m.shape.option) << std::right << std::setw(7)
+            << m.threads << std::fixed << std::setprecision(r.milliseconds < 0.1 ? 6 : 3) << std::setw(12)
+            << r.milliseconds << std::setprecision(1) << std::setw(9) << r.gflops << std::setw(8);
   if (m.shape.is_decode()) {
     std::cout << r.gbps << std::setw(5) << std::setprecision(0) << 100 * r.share << " % of reading\n";
   } else {
@@ -100,6 +102,7 @@ nlohmann::ordered_json json_of(const Measured& m) {
                                 {"share", json_number(m.result.share)},
                                 {"share_of", s.is_decode() ? "read_gbps" : "peak_gflops"},
                                 {"peak_gflops", json_number(m.result.peak_gflops)}};
+  if (!s.option.empty()) row["option"] = s.option;
   if (s.cache) row["cache"] = name_of(*s.cache);
   if (s.is_decode()) {
     row["gbps"] = json_number(m.result.gbps);

@@ -43,7 +43,7 @@ void add_decode(std::vector<BenchShape>* shapes) {
   }
   for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
     for (const auto& [batch, keys] : {std::pair{1, 4096}, {1, 32768}, {8, 4096}})
-      shapes->push_back({"decode, cache", DType::f32, batch, 32, 8, 1, keys, 128, false, false, type});
+      shapes->push_back({"decode, cache", DType::f32, batch, 32, 8, 1, keys, 128, false, false, {}, type});
   }
 }
 
@@ -61,6 +61,14 @@ DType dtype_named(const std::string& where, const json& value) {
     if (value == name_of(dtype)) return dtype;
   }
   refuse(where, "dtype " + value.dump() + " is none; give \"f32\", \"bf16\", \"f16\" or \"f64\"");
+}
+
+std::string option_named(const std::string& where, const json& value) {
+  for (const char* name : {"mask", "bias", "softcap", "alibi", "window"}) {
+    if (value == name) return name;
+  }
+  refuse(where, "option " + value.dump() +
+                    " is none; give \"mask\", \"bias\", \"softcap\", \"alibi\" or \"window\", or leave it out");
 }
 
 CacheType cache_named(const std::string& where, const json& value) {
@@ -99,14 +107,19 @@ BenchShape shape_of(const std::string& where, const json& entry) {
       shape.causal = value;
     } else if (key == "compute" && (value == "bf16" || value == "f32")) {
       shape.bf16_products = value == "bf16";
+    } else if (key == "option") {
+      shape.option = option_named(where, value);
     } else if (key == "cache") {
       shape.cache = cache_named(where, value);
     } else {
-      refuse(where, std::string("key \"").append(key) + "\": " + value.dump() +
-                        " is not known; the keys are name (a text), dtype, shape, causal (true or false), compute "
-                        "(f32 or bf16) and cache (f32, bf16, f16 or q8)");
+      refuse(where,
+             std::string("key \"").append(key) + "\": " + value.dump() +
+                 " is not known; the keys are name (a text), dtype, shape, causal (true or false), compute "
+                 "(f32 or bf16) cache (f32, bf16, f16 or q8) and option (mask, bias, softcap, alibi or window)");
     }
   }
+  if (shape.option == "alibi" && shape.dtype == DType::f64)
+    refuse(where, "option \"alibi\" with dtype \"f64\"; its slopes are f32 here: give f32, bf16 or f16");
   if (shape.cache && shape.dtype == DType::f64)
     refuse(where, "cache with dtype \"f64\"; a cache is computed in f32: give f32, bf16 or f16");
   if (!entry.contains("shape")) refuse(where, "has no \"shape\"; give [B, H, Hkv, N, M, D]");
@@ -150,8 +163,26 @@ double BenchShape::key_value_bytes() const {
          static_cast<double>(head_dim) * bytes;
 }
 
+namespace {
+
+// Query i sits at M − N + i and sees kBenchWindow keys to its left, and those to its right if nothing hides them.
+double window_flops(const BenchShape& s) {
+  double pairs = 0;
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    const std::int64_t position = s.keys - s.queries + i;
+    const std::int64_t end = s.causal ? position + 1 : s.keys;
+    pairs +=
+        static_cast<double>(std::max<std::int64_t>(0, end - std::max<std::int64_t>(0, position - kBenchWindow)));
+  }
+  return 4.0 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * pairs *
+         static_cast<double>(s.head_dim);
+}
+
+}  // namespace
+
 double BenchShape::flops() const {
   const auto n = static_cast<double>(queries), m = static_cast<double>(keys);
+  if (option == "window") return window_flops(*this);
   // Causal, bottom right: query i sees keys 0 … M − N + i.
   const double seen = std::min(n, m);
   const double pairs = causal ? seen * (m - seen) + seen * (seen + 1) / 2 : n * m;

@@ -85,6 +85,7 @@ class Call {
     options_.causal = s.causal;
     options_.bf16_products = s.bf16_products;
     options_.alignment = Alignment::bottom_right;
+    set_option(s);
     if (s.cache) {
       fill_cache(s);
     } else {
@@ -101,6 +102,24 @@ class Call {
   }
 
  private:
+  void set_option(const BenchShape& s) {
+    if (s.option == "mask") {  // hides nothing, which nobody can know beforehand
+      mask_.assign(static_cast<std::size_t>(s.queries * s.keys), 1);
+      options_.mask = TensorView(mask_.data(), DType::boolean, {s.queries, s.keys});
+    } else if (s.option == "bias") {
+      bias_.emplace(s.dtype == DType::f64 ? DType::f64 : DType::f32,
+                    std::vector<std::int64_t>{1, 1, s.queries, s.keys}, 5);
+      options_.bias = bias_->view();
+    } else if (s.option == "softcap") {
+      options_.softcap = 30;
+    } else if (s.option == "alibi") {
+      slopes_ = alibi_slopes(static_cast<int>(s.heads));
+      options_.alibi = TensorView(slopes_.data(), DType::f32, {s.heads});
+    } else if (s.option == "window") {
+      options_.window_left = kBenchWindow;
+    }
+  }
+
   // As an engine does: prompt after prompt.
   void fill_cache(const BenchShape& s) {
     require(KvCache::create({.kv_heads = s.kv_heads, .key_dim = s.head_dim, .type = *s.cache}, &cache_));
@@ -117,7 +136,9 @@ class Call {
   }
 
   Tensor q_, out_;
-  std::optional<Tensor> k_, v_;
+  std::optional<Tensor> k_, v_, bias_;
+  std::vector<float> slopes_;
+  std::vector<std::uint8_t> mask_;
   std::unique_ptr<KvCache> cache_;
   std::vector<SequenceId> sequences_;
   AttentionOptions options_;

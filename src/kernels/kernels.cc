@@ -43,6 +43,7 @@ constexpr KernelSet<T> MakeKernelSet() {
           .unpack_keys = UnpackKeys<T>,
           .unpack_values = UnpackValues<T>,
           .pack_queries = PackQueries<T>,
+          .hide_masked = HideMasked<T>,
           .weigh = Weigh<T>,
           .exp2_each = Exp2Each<T>,
           .tanh_each = TanhEach<T>,

@@ -149,6 +149,9 @@ struct KernelSet {
   /// [key_dim][count].
   void (*pack_queries)(const SourceRows* rows, int count, std::int64_t key_dim, double factor, T* group);
 
+  /// row[i] ← row[i] where allowed[i] is not 0, otherwise −∞.
+  void (*hide_masked)(const std::uint8_t* allowed, std::int64_t count, T* row);
+
   /// scores[i] ← 2^(scores[i] − max); returns their sum over kSumLanes lanes. `count` is a multiple of kUnitKeys.
   T (*weigh)(T* scores, std::int64_t count, T max);
 

@@ -67,6 +67,23 @@ HWY_INLINE void AddAlibi(T* HWY_RESTRICT scores, UnitRange range, T slope, T dis
   }
 }
 
+/// A boolean mask as numbers to add, or upon those that are there.
+template <class T>
+void HideMasked(const std::uint8_t* HWY_RESTRICT allowed, std::int64_t count, T* HWY_RESTRICT row) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<std::uint8_t, decltype(d)> bytes;
+  const hn::RebindToUnsigned<decltype(d)> bits;
+  const std::int64_t lanes = hn::Lanes(d);
+  std::int64_t i = 0;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    for (; i + lanes <= count; i += lanes) {
+      const auto hidden = hn::Eq(hn::PromoteTo(bits, hn::LoadU(bytes, allowed + i)), hn::Zero(bits));
+      hn::StoreU(hn::IfThenElse(hn::RebindMask(d, hidden), MinusInfinity(d), hn::LoadU(d, row + i)), d, row + i);
+    }
+  }
+  for (; i < count; ++i) row[i] = allowed[i] != 0 ? row[i] : -std::numeric_limits<T>::infinity();
+}
+
 template <class T>
 HWY_INLINE void HidePart(T* HWY_RESTRICT scores, std::int32_t from, std::int32_t to, const RowColumns& columns) {
   const hn::ScalableTag<T> d;

@@ -24,17 +24,11 @@ void load_bias(const View4& bias, const std::byte* from, std::int64_t count, T* 
   }
 }
 
-template <class T>
-void hide(const std::byte* allowed, std::int64_t step, std::int64_t count, T* row) {
-  for (std::int64_t j = 0; j < count; ++j) {
-    row[j] = read_as<std::uint8_t>(allowed + j * step) != 0 ? row[j] : kMinusInfinity<T>;
-  }
-}
-
 }  // namespace
 
 template <class T>
-void fill_bias_row(const Problem& p, const BiasPlace& place, std::int64_t count, T* row) {
+void fill_bias_row(const Problem& p, const KernelSet<T>& kernels, const BiasPlace& place, std::int64_t count,
+                   T* row) {
   if (p.bias.present()) {
     load_bias(p.bias, p.bias.at(place.sequence, place.head, place.query, place.first_key), count, row);
   } else {
@@ -42,15 +36,14 @@ void fill_bias_row(const Problem& p, const BiasPlace& place, std::int64_t count,
   }
   if (!p.mask.present()) return;
   const std::byte* allowed = p.mask.at(place.sequence, place.head, place.query, place.first_key);
-  // A constant step lets the compiler use vectors for the usual case.
-  if (p.mask.strides[3] == 1) {
-    hide(allowed, 1, count, row);
-  } else {
-    hide(allowed, p.mask.strides[3], count, row);
+  if (p.mask.strides[3] == 1)
+    return kernels.hide_masked(reinterpret_cast<const std::uint8_t*>(allowed), count, row);
+  for (std::int64_t j = 0; j < count; ++j) {
+    if (read_as<std::uint8_t>(allowed + j * p.mask.strides[3]) == 0) row[j] = kMinusInfinity<T>;
   }
 }
 
-template void fill_bias_row(const Problem&, const BiasPlace&, std::int64_t, float*);
-template void fill_bias_row(const Problem&, const BiasPlace&, std::int64_t, double*);
+template void fill_bias_row(const Problem&, const KernelSet<float>&, const BiasPlace&, std::int64_t, float*);
+template void fill_bias_row(const Problem&, const KernelSet<double>&, const BiasPlace&, std::int64_t, double*);
 
 }  // namespace attn

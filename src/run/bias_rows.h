@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "src/kernels/kernels.h"
 #include "src/problem.h"
 
 namespace attn {
@@ -14,6 +15,7 @@ struct BiasPlace {
 
 /// row[0 … count): the bias (0 without one) of keys from place.first_key on; −∞ where the mask is false.
 template <class T>
-void fill_bias_row(const Problem& problem, const BiasPlace& place, std::int64_t count, T* row);
+void fill_bias_row(const Problem& problem, const KernelSet<T>& kernels, const BiasPlace& place, std::int64_t count,
+                   T* row);
 
 }  // namespace attn

@@ -105,8 +105,8 @@ void TileRunner<T>::prepare_bias(std::int64_t block) {
   const BlockKeys here = keys_in_block(problem_, sequence_, block);
   const std::int64_t from = std::max(here.from, keys_.lowest()), to = std::min(here.to, keys_.highest());
   for (std::int64_t r = 0; r < task_.rows; ++r) {
-    fill_bias_row(problem_, {sequence_.index, head_of(r), position_of(r), from - problem_.key_offset}, to - from,
-                  bias_ + r * kBlockKeys + (from - block));
+    fill_bias_row(problem_, kernels_, {sequence_.index, head_of(r), position_of(r), from - problem_.key_offset},
+                  to - from, bias_ + r * kBlockKeys + (from - block));
   }
 }
 
