@@ -11,7 +11,7 @@ import json
 import pathlib
 import sys
 
-COLOURS = ["#0b6e99", "#e07a1f", "#5a8f29", "#8a4f9e", "#777777"]
+COLOURS = ["#0b6e99", "#e07a1f", "#5a8f29", "#8a4f9e", "#777777", "#b8860b", "#c0392b", "#2c3e50"]
 STYLE = 'font-family="sans-serif" font-size="13" fill="#222"'
 
 
@@ -86,7 +86,9 @@ def draw(bench, folder):
             label = f"D {d}" + (", causal" if result["causal"] else "")
             prefill.setdefault(label, {})[n] = result["share"]
         if result["name"] == "decode" and b == 1:
-            decode.setdefault(result["dtype"], {})[m] = result["share"]
+            decode.setdefault(f"{result['dtype']}, tensors", {})[m] = result["share"]
+        if result["name"] == "decode, cache" and b == 1:
+            decode.setdefault(f"{result['cache']}, cache", {})[m] = result["share"]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "share_of_peak.svg").write_text(
         lines(f"Prefill, f32: share of the multiply-add peak ({machine})", "share of the peak", prefill, "queries and keys"))

@@ -9,6 +9,12 @@ add_test(NAME house_skips COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_skips_test.s
 if(TARGET attn)
   add_test(NAME house_symbols COMMAND ${PROJECT_SOURCE_DIR}/.ci/check_symbols $<TARGET_FILE:attn>)
 
+  add_executable(house_example_kv_cache ${PROJECT_SOURCE_DIR}/examples/kv_cache.cc)
+  target_link_libraries(house_example_kv_cache PRIVATE attn)
+  add_test(NAME house_example_kv_cache COMMAND house_example_kv_cache)
+  set_tests_properties(house_example_kv_cache PROPERTIES
+    PASS_REGULAR_EXPRESSION "^320 and 310 tokens in 3 pages of 131072 bytes\n$")
+
   # The example in README.md, as it stands there.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
   file(READ ${PROJECT_SOURCE_DIR}/README.md readme)
