@@ -34,7 +34,7 @@ struct Sequence {
                                &cache)
              .ok())
       return;
-    id = cache->add_sequence();
+    if (!cache->add_sequence(&id).ok()) return;
     for (std::int64_t done = 0; done < length; done += 1024)
       if (!append(std::min<std::int64_t>(1024, length - done))) return;
   }

@@ -68,8 +68,8 @@ void print_heading(const Machine& machine) {
             << machine.read_gbps << " GB/s read\n\n"
             << std::left << std::setw(20) << "name" << std::setw(6) << "dtype" << std::setw(6) << "cache"
             << std::setw(9) << "compute" << std::setw(26) << "B,H,Hkv,N,M,D" << std::setw(8) << "causal"
-            << std::right << std::setw(7) << "threads" << std::setw(12) << "ms" << std::setw(9) << "GF/s"
-            << std::setw(8) << "GB/s"
+            << std::setw(9) << "option" << std::right << std::setw(7) << "threads" << std::setw(12) << "ms"
+            << std::setw(9) << "GF/s" << std::setw(8) << "GB/s"
             << "  share\n";
 }
 

@@ -115,7 +115,7 @@ BenchShape shape_of(const std::string& where, const json& entry) {
       refuse(where,
              std::string("key \"").append(key) + "\": " + value.dump() +
                  " is not known; the keys are name (a text), dtype, shape, causal (true or false), compute "
-                 "(f32 or bf16) cache (f32, bf16, f16 or q8) and option (mask, bias, softcap, alibi or window)");
+                 "(f32 or bf16), cache (f32, bf16, f16 or q8) and option (mask, bias, softcap, alibi or window)");
     }
   }
   if (shape.option == "alibi" && shape.dtype == DType::f64)
@@ -135,7 +135,9 @@ double tensor_bytes(const BenchShape& s) {
   const auto size = static_cast<double>(size_of(s.dtype));
   const double queries =
       static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.queries);
-  return s.key_value_bytes() + 2 * queries * static_cast<double>(s.head_dim) * size;
+  const double table = s.option == "mask" ? 1 : s.option == "bias" ? 4 : 0;  // bytes for each query and key
+  return s.key_value_bytes() + 2 * queries * static_cast<double>(s.head_dim) * size +
+         table * static_cast<double>(s.queries) * static_cast<double>(s.keys);
 }
 
 // Half of the machine's memory, so that nothing is swapped or killed.

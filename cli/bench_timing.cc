@@ -125,7 +125,7 @@ class Call {
     require(KvCache::create({.kv_heads = s.kv_heads, .key_dim = s.head_dim, .type = *s.cache}, &cache_));
     Tensor k(s.dtype, {1, s.kv_heads, s.keys, s.head_dim}, 2), v(s.dtype, {1, s.kv_heads, s.keys, s.head_dim}, 3);
     for (std::int64_t b = 0; b < s.batch; ++b) {
-      sequences_.push_back(cache_->add_sequence());
+      require(cache_->add_sequence(&sequences_.emplace_back()));
       require(cache_->append(sequences_.back(), k.view(), v.view()));
     }
   }

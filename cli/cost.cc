@@ -49,8 +49,8 @@ std::int64_t size_or(const char* flag, const std::string& text, std::int64_t oth
 double cache_element_bytes(const std::string& type) {
   if (type.empty() || type == "f32") return 4;
   if (type == "bf16" || type == "f16") return 2;
-  if (type == "q8") throw Failure{2, "--cache-type q8 is not available in this version"};
-  throw Failure{2, "--cache-type: \"" + type + "\" is none; give f32, bf16 or f16"};
+  if (type == "q8") return 1 + 2.0 / kScaleGroup;  // and its share of a scale
+  throw Failure{2, "--cache-type: \"" + type + "\" is none; give f32, bf16, f16 or q8"};
 }
 
 Sizes read_sizes(const CostFlags& flags) {
@@ -183,7 +183,8 @@ void add_cost(CLI::App& program) {
   size("--layers", flags->layers, "Layers; default 1");
   size("--batch", flags->batch, "Sequences; default 1");
   verb->add_flag("--causal", flags->causal, "A token sees itself and those before it");
-  verb->add_option("--cache-type", flags->cache_type, "f32 (default), bf16 or f16: how the KV cache would be kept")
+  verb->add_option("--cache-type", flags->cache_type,
+                   "f32 (default), bf16, f16 or q8: how the KV cache would be kept")
       ->type_name("TYPE");
   size("--threads", flags->threads, "Threads whose peak is measured; default: one a processor");
   verb->add_flag("--json", flags->as_json, "Print one JSON object instead of text");

@@ -40,10 +40,10 @@ attn::Status decode() {
   ATTN_RETURN_IF_ERROR(
       attn::KvCache::create({.kv_heads = kHeads, .key_dim = kDim, .type = attn::CacheType::bf16}, &cache));
   std::vector<float> out;
-  const attn::SequenceId first = cache->add_sequence();
+  attn::SequenceId first = -1, second = -1;
+  ATTN_RETURN_IF_ERROR(cache->add_sequence(&first));
   ATTN_RETURN_IF_ERROR(step(cache.get(), first, 300, &out));  // the prompt
-  attn::SequenceId second = -1;
-  ATTN_RETURN_IF_ERROR(cache->fork(first, &second));  // both continue it
+  ATTN_RETURN_IF_ERROR(cache->fork(first, &second));          // both continue it
   for (int token = 0; token < 20; ++token) {
     ATTN_RETURN_IF_ERROR(step(cache.get(), first, 1, &out));
     ATTN_RETURN_IF_ERROR(step(cache.get(), second, 1, &out));

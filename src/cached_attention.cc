@@ -27,6 +27,7 @@ Status KvCache::attend(std::span<const SequenceId> sequences, const TensorView& 
   Destination to;
   ATTN_RETURN_IF_ERROR(check_problem({q, nullptr, nullptr, &cached}, options, &problem));
   ATTN_RETURN_IF_ERROR(check_results(out, lse, problem, &to));
+  ATTN_RETURN_IF_ERROR(check_dropped(problem));
   return run(problem, to);
 }
 

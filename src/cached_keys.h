@@ -20,8 +20,8 @@ struct PageLayout {
   std::int64_t page_bytes() const { return kv_heads * head_bytes(); }
 
   /// Where the unit that holds the token lies in its page's part of a head.
-  std::int64_t key_unit(std::int64_t token) const { return token % page_tokens / kUnitKeys * unit.key_bytes(); }
-  std::int64_t value_unit(std::int64_t token) const {
+  std::int64_t key_offset(std::int64_t token) const { return token % page_tokens / kUnitKeys * unit.key_bytes(); }
+  std::int64_t value_offset(std::int64_t token) const {
     return page_units() * unit.key_bytes() + token % page_tokens / kUnitKeys * unit.value_bytes();
   }
 };
@@ -50,10 +50,10 @@ struct CachedKeys {
   const Page* empty_page = nullptr;           // zeros, read in place of a dropped page
 
   const std::byte* key_unit(std::int64_t sequence, std::int64_t head, std::int64_t token) const {
-    return page_of(sequence, token).head(head) + layout.key_unit(token);
+    return page_of(sequence, token).head(head) + layout.key_offset(token);
   }
   const std::byte* value_unit(std::int64_t sequence, std::int64_t head, std::int64_t token) const {
-    return page_of(sequence, token).head(head) + layout.value_unit(token);
+    return page_of(sequence, token).head(head) + layout.value_offset(token);
   }
 
  private:

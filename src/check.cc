@@ -87,20 +87,6 @@ Status check_lengths(std::string_view name, std::span<const std::int64_t> length
   return {};
 }
 
-Status check_starts(std::string_view name, std::span<const std::int64_t> starts, std::int64_t total) {
-  if (starts.front() != 0) return error(name, ": begins with ", starts.front(), "; the first sequence starts at 0");
-  for (std::size_t b = 1; b < starts.size(); ++b) {
-    if (starts[b] < starts[b - 1]) {
-      return error(name, ": ", starts[b], " follows ", starts[b - 1], "; starts must ascend");
-    }
-  }
-  if (starts.back() > total) {
-    return error(name, ": ends at ", starts.back(), ", but the packed tensor has ", total,
-                 " rows; starts must stay inside");
-  }
-  return {};
-}
-
 std::int64_t longest(std::span<const std::int64_t> starts) {
   std::int64_t most = 0;
   for (std::size_t b = 1; b < starts.size(); ++b) most = std::max(most, starts[b] - starts[b - 1]);
@@ -119,9 +105,10 @@ Status check_packed_queries(const AttentionOptions& o, Problem* p) {
     return error("query_starts: ", o.query_starts.size(), " numbers for ", sequences,
                  " sequences; give one more than there are sequences");
   }
+  ATTN_RETURN_IF_ERROR(check_starts("query_starts", o.query_starts, p->q.shape[2]));
   p->batch = sequences;
   p->longest_queries = longest(o.query_starts);
-  return check_starts("query_starts", o.query_starts, p->q.shape[2]);
+  return {};
 }
 
 Status check_cached(const AttentionOptions& o, Problem* p) {
@@ -138,26 +125,6 @@ Status check_cached(const AttentionOptions& o, Problem* p) {
   p->longest_queries = p->q.shape[2];
   p->query_lengths = o.query_lengths;
   return check_lengths("query_lengths", o.query_lengths, p->batch, p->longest_queries);
-}
-
-// Where a dropped token lies among those that a row's intervals let it see, that token can't be had.
-Status check_dropped(const Problem& p) {
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    const CachedSequence& cached = p.cached->sequences[static_cast<std::size_t>(b)];
-    if (cached.dropped_from >= cached.dropped_to) continue;
-    const Sequence sequence = p.sequence(b);
-    for (std::int64_t i = 0; i < sequence.queries; ++i) {
-      const RowKeys keys = row_keys(p, sequence, i);
-      const auto meets = [&](std::int64_t from, std::int64_t to) {
-        return std::max(from, cached.dropped_from) < std::min(to, cached.dropped_to);
-      };
-      if (!meets(keys.first, keys.sink_end) && !meets(keys.begin, keys.end)) continue;
-      return error("cache: tokens ", cached.dropped_from, " to ", cached.dropped_to - 1, " of sequence ", b,
-                   " of the batch were dropped, but query ", i,
-                   " sees some of them; set causal and window_left (and sink_tokens) so that it does not");
-    }
-  }
-  return {};
 }
 
 Status check_ragged(const AttentionOptions& o, Problem* p) {
@@ -377,8 +344,26 @@ Status check_problem(const Inputs& inputs, const AttentionOptions& options, Prob
   ATTN_RETURN_IF_ERROR(check_alignment(options, problem));
   ATTN_RETURN_IF_ERROR(check_window(options, problem));
   ATTN_RETURN_IF_ERROR(check_factors(options, problem));
-  if (p.cached) ATTN_RETURN_IF_ERROR(check_dropped(p));
   return check_masks(options, problem);
+}
+
+Status check_dropped(const Problem& p) {
+  for (std::int64_t b = 0; b < p.batch && p.query_heads > 0; ++b) {
+    const CachedSequence& cached = p.cached->sequences[static_cast<std::size_t>(b)];
+    if (cached.dropped_from >= cached.dropped_to) continue;
+    const Sequence sequence = p.sequence(b);
+    for (std::int64_t i = 0; i < sequence.queries; ++i) {
+      const RowKeys keys = row_keys(p, sequence, i);
+      const auto meets = [&](std::int64_t from, std::int64_t to) {
+        return std::max(from, cached.dropped_from) < std::min(to, cached.dropped_to);
+      };
+      if (!meets(keys.first, keys.sink_end) && !meets(keys.begin, keys.end)) continue;
+      return error("cache: tokens ", cached.dropped_from, " to ", cached.dropped_to - 1, " of sequence ", b,
+                   " of the batch were dropped, but query ", i,
+                   " sees some of them; set causal and window_left (and sink_tokens) so that it does not");
+    }
+  }
+  return {};
 }
 
 }  // namespace attn

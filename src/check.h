@@ -17,4 +17,8 @@ struct Inputs {
 /// Checks inputs and options and normalises them into `problem`.
 Status check_problem(const Inputs& inputs, const AttentionOptions& options, Problem* problem);
 
+/// Refuses a row that would see, by its intervals, a token which its cached sequence has dropped. O(rows): to be called once
+/// the outputs are known to have memory for them.
+Status check_dropped(const Problem& problem);
+
 }  // namespace attn

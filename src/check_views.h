@@ -49,6 +49,21 @@ Status check_memory(std::string_view name, const BasicTensorView<Pointer>& view)
   return {};
 }
 
+/// Offsets that cut `total` packed rows: ascending from 0.
+inline Status check_starts(std::string_view name, std::span<const std::int64_t> starts, std::int64_t total) {
+  if (starts.front() != 0) return error(name, ": begins with ", starts.front(), "; the first sequence starts at 0");
+  for (std::size_t b = 1; b < starts.size(); ++b) {
+    if (starts[b] < starts[b - 1]) {
+      return error(name, ": ", starts[b], " follows ", starts[b - 1], "; starts must ascend");
+    }
+  }
+  if (starts.back() > total) {
+    return error(name, ": ends at ", starts.back(), ", but the packed tensor has ", total,
+                 " rows; starts must stay inside");
+  }
+  return {};
+}
+
 /// In four dimensions; `rank` says which of them the last one is: 4, or 3 where a row has no columns.
 template <class Byte, class Pointer>
 BasicView4<Byte> aligned_right(const BasicTensorView<Pointer>& view, int rank = 4) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "src/kernels/kernels.h"
-#include "src/pages.h"
 #include "src/sentence.h"
+#include "src/system_memory.h"
 
 namespace attn {
 namespace {
@@ -77,7 +77,7 @@ void read_part(void* context, std::int64_t index, int /*worker*/) {
 
 }  // namespace
 
-MemoryReader::MemoryReader() : memory_(reinterpret_cast<float*>(allocate_pages(kReadBytes))) {
+MemoryReader::MemoryReader() : memory_(reinterpret_cast<float*>(allocate_large(kReadBytes))) {
   if (memory_) std::fill_n(memory_, kReadBytes / static_cast<std::int64_t>(sizeof(float)), 0.0F);  // no page faults
 }
 

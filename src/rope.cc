@@ -1,8 +1,8 @@
 // Rows, rotated.
 #include "attn/rope.h"
 
+#include <exception>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "attn/executor.h"
@@ -19,12 +19,11 @@ namespace {
 struct Rotation {
   View4 x;
   OutputView4 out;
-  RopeLayout layout = RopeLayout::half_split;
-  std::int64_t pairs = 0;
-  RopeTable angles;  // a row for each row of x, or for those of one sequence where all have the same
+  RopeLayout layout;
+  const RopeTable& table;
 
-  std::int64_t angle_row(std::int64_t b, std::int64_t i) const {
-    return angles.positions == x.shape[2] ? i : b * x.shape[2] + i;
+  std::int64_t table_row(std::int64_t b, std::int64_t i) const {
+    return table.positions == x.shape[2] ? i : b * x.shape[2] + i;
   }
 };
 
@@ -35,37 +34,59 @@ float number(const View4& view, std::int64_t b, std::int64_t h, std::int64_t i, 
 void rotate_row(const Rotation& r, std::int64_t b, std::int64_t h, std::int64_t i, const float* cos,
                 const float* sin) {
   const bool adjacent = r.layout == RopeLayout::adjacent_pairs;
-  for (std::int64_t p = 0; p < r.pairs; ++p) {
-    const std::int64_t first = adjacent ? 2 * p : p, second = adjacent ? 2 * p + 1 : p + r.pairs;
+  for (std::int64_t p = 0; p < r.table.pairs; ++p) {
+    const std::int64_t first = adjacent ? 2 * p : p, second = adjacent ? 2 * p + 1 : p + r.table.pairs;
     const float x = number(r.x, b, h, i, first), y = number(r.x, b, h, i, second);
     store_element(r.out.at(b, h, i, first), r.out.dtype, x * cos[p] - y * sin[p]);
     store_element(r.out.at(b, h, i, second), r.out.dtype, x * sin[p] + y * cos[p]);
   }
-  for (std::int64_t c = 2 * r.pairs; c < r.x.shape[3]; ++c)
+  for (std::int64_t c = 2 * r.table.pairs; c < r.x.shape[3]; ++c)
     store_element(r.out.at(b, h, i, c), r.out.dtype, number(r.x, b, h, i, c));
 }
 
 void rotate_position(void* context, std::int64_t index, int /*worker*/) {
   const auto& r = *static_cast<const Rotation*>(context);
   const DefaultFloatEnvironment environment;
-  const std::int64_t b = index / r.x.shape[2], i = index % r.x.shape[2], row = r.angle_row(b, i) * r.pairs;
+  const std::int64_t b = index / r.x.shape[2], i = index % r.x.shape[2], row = r.table_row(b, i) * r.table.pairs;
   for (std::int64_t h = 0; h < r.x.shape[1]; ++h)
-    rotate_row(r, b, h, i, r.angles.cos.data() + row, r.angles.sin.data() + row);
+    rotate_row(r, b, h, i, r.table.cos.data() + row, r.table.sin.data() + row);
+}
+
+void run(Rotation& r, Executor& executor) {
+  const std::int64_t tasks = r.x.shape[0] * r.x.shape[2];
+  // A number takes about as long as 50 multiply-adds.
+  const double work = 50.0 * static_cast<double>(tasks) * static_cast<double>(r.x.shape[1] * r.x.shape[3]);
+  if (work >= executor.least_work()) return executor.run(tasks, rotate_position, &r);
+  for (std::int64_t task = 0; task < tasks; ++task) rotate_position(&r, task, 0);
 }
 
 bool is_same_memory(const View4& x, const OutputView4& out) {
   return x.data == out.data && x.dtype == out.dtype && x.shape == out.shape && x.strides == out.strides;
 }
 
-Status check_tensors(const TensorView& x, const OutputView& out, Rotation* r) {
+Status check_x(const TensorView& x, View4* result) {
   if (x.rank < 2 || x.rank > 4)
     return error("x: ", x.rank, " dimensions; [N, D], [heads, N, D] or [batch, heads, N, D] is needed");
   if (!is_float(x.dtype) || x.dtype == DType::f64)
     return error("x: dtype ", name_of(x.dtype), "; f32, f16 or bf16 is needed");
   ATTN_RETURN_IF_ERROR(check_memory("x", x));
-  r->x = aligned_right<const std::byte>(x, 4);
-  ATTN_RETURN_IF_ERROR(check_output("out", out, r->x.shape, DType::f32, &r->out));
-  return is_same_memory(r->x, r->out) ? Status() : check_disjoint("out", r->out, "x", r->x);
+  *result = aligned_right<const std::byte>(x, 4);
+  return {};
+}
+
+Status check_table(const RopeTable& table, const View4& x) {
+  const std::int64_t rows = x.shape[2], all = x.shape[0] * rows;
+  if (table.positions != rows && table.positions != all) {
+    return error("table: ", table.positions, " positions for ", x.shape[0], " sequences of ", rows,
+                 " rows; give one a row, for all sequences or for each");
+  }
+  if (table.pairs < 1 || table.pairs > x.shape[3] / 2)
+    return error("table: ", table.pairs, " pairs, but rows have ", x.shape[3],
+                 " numbers; a pair takes two of them");
+  const auto numbers = static_cast<std::size_t>(table.positions * table.pairs);
+  if (table.cos.size() == numbers && table.sin.size() == numbers) return {};
+  return error("table: ", table.cos.size(), " and ", table.sin.size(), " numbers in cos and sin, but ", numbers,
+               " are positions × pairs; make it with rope_table()");
 }
 
 Status check_positions(std::span<const std::int64_t> positions, const View4& x) {
@@ -75,111 +96,130 @@ Status check_positions(std::span<const std::int64_t> positions, const View4& x) 
                " rows; give one a row, for all sequences or for each");
 }
 
-void run(Rotation* r, Executor* chosen) {
-  Executor& executor = chosen ? *chosen : default_executor();
-  const std::int64_t tasks = r->x.shape[0] * r->x.shape[2];
-  // A number takes about as long as 50 multiply-adds.
-  const double work = 50.0 * static_cast<double>(tasks) * static_cast<double>(r->x.shape[1] * r->x.shape[3]);
-  if (r->x.shape[1] == 0) return;
-  if (work >= executor.least_work()) return executor.run(tasks, rotate_position, r);
-  for (std::int64_t task = 0; task < tasks; ++task) rotate_position(r, task, 0);
+bool has_elements(const View4& x) { return x.shape[0] > 0 && x.shape[1] > 0 && x.shape[2] > 0; }
+
+// 0 … N − 1, where no positions are given.
+Status count_positions(const View4& x, std::span<const std::int64_t>* positions,
+                       std::vector<std::int64_t>* counted) {
+  if (!positions->empty()) return {};
+  try {
+    counted->resize(static_cast<std::size_t>(x.shape[2]));
+  } catch (const std::exception&) {
+    return error("x: positions of ", x.shape[2], " rows could not be had; rotate fewer at a time");
+  }
+  std::iota(counted->begin(), counted->end(), 0);
+  *positions = *counted;
+  return {};
 }
 
-// A table of the caller's: [P, R/2], or [B, N, R/2].
-Status check_table(const char* name, const TensorView& table, const Rotation& r, View4* view) {
-  if (table.rank != 2 && table.rank != 3)
-    return error(name, ": ", table.rank, " dimensions; [positions, R/2] or [batch, N, R/2] is needed");
-  if (!is_float(table.dtype) || table.dtype == DType::f64)
-    return error(name, ": dtype ", name_of(table.dtype), "; f32, f16 or bf16 is needed");
-  ATTN_RETURN_IF_ERROR(check_memory(name, table));
-  const std::int64_t columns = table.shape[table.rank - 1];
-  if (columns != r.pairs) {
-    return error(name, ": ", columns, " columns, but ", 2 * r.pairs,
-                 " numbers of a row turn; a column is needed for each pair of them");
+// cos or sin of the caller's: [P, R/2], or [B, N, R/2].
+Status check_angles(const char* name, const TensorView& angles, const View4& x, View4* view) {
+  if (angles.rank != 2 && angles.rank != 3)
+    return error(name, ": ", angles.rank, " dimensions; [positions, R/2] or [batch, N, R/2] is needed");
+  if (!is_float(angles.dtype) || angles.dtype == DType::f64)
+    return error(name, ": dtype ", name_of(angles.dtype), "; f32, f16 or bf16 is needed");
+  ATTN_RETURN_IF_ERROR(check_memory(name, angles));
+  const std::int64_t columns = angles.shape[angles.rank - 1];
+  if (columns < 1 || columns > x.shape[3] / 2) {
+    return error(name, ": ", columns, " columns, one for each pair that turns, but rows have ", x.shape[3],
+                 " numbers; give 1 to ", x.shape[3] / 2);
   }
-  *view = aligned_right<const std::byte>(table, 4);
-  if (table.rank == 3 && (table.shape[0] != r.x.shape[0] || table.shape[1] != r.x.shape[2])) {
-    return error(name, ": shape ", list_of(shape_of(table)), ", but x has ", r.x.shape[0], " sequences of ",
-                 r.x.shape[2], " rows; give one row of angles for each");
+  *view = aligned_right<const std::byte>(angles, 4);
+  if (angles.rank == 3 && (angles.shape[0] != x.shape[0] || angles.shape[1] != x.shape[2])) {
+    return error(name, ": shape ", list_of(shape_of(angles)), ", but x has ", x.shape[0], " sequences of ",
+                 x.shape[2], " rows; give one row of angles for each");
   }
   return {};
 }
 
-Status check_rows(std::span<const std::int64_t> positions, std::int64_t table_rows, const View4& x) {
+Status check_rows(std::span<const std::int64_t> positions, std::int64_t rows, const View4& x) {
   ATTN_RETURN_IF_ERROR(check_positions(positions, x));
-  if (positions.empty() && x.shape[2] > table_rows) {
-    return error("cos: ", table_rows, " positions, but x has ", x.shape[2], " rows; a longer table is needed");
-  }
+  if (positions.empty() && x.shape[2] > rows)
+    return error("cos: ", rows, " positions, but x has ", x.shape[2], " rows; a longer table is needed");
   for (const std::int64_t position : positions) {
-    if (position < 0 || position >= table_rows)
-      return error("positions: ", position, "; the table has positions 0 to ", table_rows - 1);
+    if (position < 0 || position >= rows)
+      return error("positions: ", position, "; the table has positions 0 to ", rows - 1);
   }
   return {};
 }
 
-// One row of the caller's table.
-void add_angles(const View4& cos, const View4& sin, std::int64_t block, std::int64_t row, RopeTable* angles) {
-  for (std::int64_t p = 0; p < angles->pairs; ++p) {
-    angles->cos.push_back(number(cos, 0, block, row, p));
-    angles->sin.push_back(number(sin, 0, block, row, p));
+// The caller's angles as a table: those of the positions, or all rows of [B, N, R/2] in order.
+Status gather(const View4& cos, const View4& sin, std::span<const std::int64_t> positions, RopeTable* table) {
+  table->pairs = cos.shape[3];
+  const auto add = [&](std::int64_t block, std::int64_t row) {
+    for (std::int64_t p = 0; p < table->pairs; ++p) {
+      table->cos.push_back(number(cos, 0, block, row, p));
+      table->sin.push_back(number(sin, 0, block, row, p));
+    }
+    ++table->positions;
+  };
+  try {
+    for (const std::int64_t position : positions) add(0, position);
+    for (std::int64_t b = 0; positions.empty() && b < cos.shape[1]; ++b) {
+      for (std::int64_t i = 0; i < cos.shape[2]; ++i) add(b, i);
+    }
+  } catch (const std::exception&) {
+    return error("cos: memory for the angles of all rows could not be had; rotate fewer at a time");
   }
-  ++angles->positions;
-}
-
-std::vector<std::int64_t> counted(std::int64_t rows) {
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(rows));
-  std::iota(positions.begin(), positions.end(), 0);
-  return positions;
+  return {};
 }
 
 }  // namespace
 
-Status rotate(const TensorView& x, const OutputView& out, std::span<const std::int64_t> positions,
-              const RopeOptions& options, Executor* executor) {
+Status rotate_by_table(const TensorView& x, const OutputView& out, const RopeTable& table, RopeLayout layout,
+                       Executor* executor) {
   const DefaultFloatEnvironment environment;
-  Rotation r;
-  r.layout = options.layout;
-  ATTN_RETURN_IF_ERROR(check_tensors(x, out, &r));
-  ATTN_RETURN_IF_ERROR(check_positions(positions, r.x));
-  const std::vector<std::int64_t> all = positions.empty() ? counted(r.x.shape[2]) : std::vector<std::int64_t>();
-  ATTN_RETURN_IF_ERROR(rope_table(options, r.x.shape[3], positions.empty() ? all : positions, &r.angles));
-  r.pairs = r.angles.pairs;
-  run(&r, executor);
+  if (layout > RopeLayout::adjacent_pairs)
+    return error("layout: ", static_cast<int>(layout), "; it is half_split or adjacent_pairs");
+  Rotation r{.layout = layout, .table = table};
+  ATTN_RETURN_IF_ERROR(check_x(x, &r.x));
+  ATTN_RETURN_IF_ERROR(check_output("out", out, r.x.shape, DType::f32, &r.out));
+  if (!is_same_memory(r.x, r.out)) ATTN_RETURN_IF_ERROR(check_disjoint("out", r.out, "x", r.x));
+  if (!has_elements(r.x)) return {};
+  ATTN_RETURN_IF_ERROR(check_table(table, r.x));
+  run(r, executor ? *executor : default_executor());
   return {};
 }
 
-Status rotate(const TensorView& x, const OutputView& out, const TensorView& cos, const TensorView& sin,
-              std::span<const std::int64_t> positions, const RopeOptions& options, Executor* executor) {
+Status rotate(const TensorView& x, const OutputView& out, std::span<const std::int64_t> positions,
+              const RopeOptions& options, Executor* executor) {
   const DefaultFloatEnvironment environment;
-  Rotation r;
-  r.layout = options.layout;
-  ATTN_RETURN_IF_ERROR(check_tensors(x, out, &r));
-  std::vector<double> frequencies;  // for its rules about rotary_dim
-  ATTN_RETURN_IF_ERROR(rope_frequencies({.rotary_dim = options.rotary_dim}, r.x.shape[3], &frequencies));
-  r.pairs = r.angles.pairs = static_cast<std::int64_t>(frequencies.size());
-  View4 cosines, sines;
-  ATTN_RETURN_IF_ERROR(check_table("cos", cos, r, &cosines));
-  ATTN_RETURN_IF_ERROR(check_table("sin", sin, r, &sines));
+  View4 rows;
+  ATTN_RETURN_IF_ERROR(check_x(x, &rows));
+  ATTN_RETURN_IF_ERROR(check_positions(positions, rows));
+  RopeTable table;
+  ATTN_RETURN_IF_ERROR(rope_table(options, rows.shape[3], {}, &table));  // its rules, also where x has no elements
+  if (has_elements(rows)) {
+    std::vector<std::int64_t> counted;
+    ATTN_RETURN_IF_ERROR(count_positions(rows, &positions, &counted));
+    ATTN_RETURN_IF_ERROR(rope_table(options, rows.shape[3], positions, &table));
+  }
+  return rotate_by_table(x, out, table, options.layout, executor);
+}
+
+Status rotate_by_table(const TensorView& x, const OutputView& out, const TensorView& cos, const TensorView& sin,
+                       std::span<const std::int64_t> positions, RopeLayout layout, Executor* executor) {
+  const DefaultFloatEnvironment environment;
+  View4 rows, cosines, sines;
+  ATTN_RETURN_IF_ERROR(check_x(x, &rows));
+  ATTN_RETURN_IF_ERROR(check_angles("cos", cos, rows, &cosines));
+  ATTN_RETURN_IF_ERROR(check_angles("sin", sin, rows, &sines));
   if (cosines.shape != sines.shape || cos.rank != sin.rank) {
     return error("sin: shape ", list_of(shape_of(sin)), ", but cos has ", list_of(shape_of(cos)),
                  "; both must be equal");
   }
-  if (cos.rank == 3) {
-    if (!positions.empty()) {
-      return error(
-          "positions: given with a table [batch, N, R/2], which has a row for each query already; leave them out");
-    }
-    for (std::int64_t b = 0; b < r.x.shape[0]; ++b) {
-      for (std::int64_t i = 0; i < r.x.shape[2]; ++i) add_angles(cosines, sines, b, i, &r.angles);
-    }
-  } else {
-    ATTN_RETURN_IF_ERROR(check_rows(positions, cosines.shape[2], r.x));
-    const std::vector<std::int64_t> all = positions.empty() ? counted(r.x.shape[2]) : std::vector<std::int64_t>();
-    for (const std::int64_t position : positions.empty() ? std::span<const std::int64_t>(all) : positions)
-      add_angles(cosines, sines, 0, position, &r.angles);
+  RopeTable table;
+  if (cos.rank == 3 && !positions.empty()) {
+    return error("positions: given with angles [batch, N, R/2], which are one row a query already; leave them out");
   }
-  run(&r, executor);
-  return {};
+  if (!has_elements(rows)) return rotate_by_table(x, out, table, layout, executor);
+  std::vector<std::int64_t> counted;
+  if (cos.rank == 2) {
+    ATTN_RETURN_IF_ERROR(check_rows(positions, cosines.shape[2], rows));
+    ATTN_RETURN_IF_ERROR(count_positions(rows, &positions, &counted));
+  }
+  ATTN_RETURN_IF_ERROR(gather(cosines, sines, positions, &table));
+  return rotate_by_table(x, out, table, layout, executor);
 }
 
 }  // namespace attn

@@ -1,7 +1,9 @@
 // How fast each pair turns.
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <numbers>
+#include <utility>
 
 #include "attn/rope.h"
 #include "src/sentence.h"
@@ -15,22 +17,36 @@ Status check_rotary_dim(std::int64_t rotary_dim, std::int64_t head_dim) {
                " numbers; it is even, at least 2 and no more than they have");
 }
 
+Status check_unused(const RopeOptions& o) {
+  const RopeOptions unset;
+  const bool yarn = o.scaling == RopeScaling::yarn;
+  if (o.scaling == RopeScaling::none && o.factor != 1)
+    return error("factor: ", o.factor, " without a scaling; choose linear, ntk or yarn");
+  if (!yarn && (o.original_length != 0 || o.attention_factor || o.beta_fast != unset.beta_fast ||
+                o.beta_slow != unset.beta_slow)) {
+    return error(o.original_length != 0 ? "original_length"
+                 : o.attention_factor   ? "attention_factor"
+                                        : "beta_fast, beta_slow",
+                 ": given, but only yarn uses it; set scaling to yarn, or leave it out");
+  }
+  return {};
+}
+
 Status check_scaling(const RopeOptions& o) {
   if (o.scaling > RopeScaling::yarn)
     return error("scaling: ", static_cast<int>(o.scaling), "; it is none, linear, ntk or yarn");
-  if (o.scaling == RopeScaling::none) {
-    if (o.factor != 1) return error("factor: ", o.factor, " without a scaling; choose linear, ntk or yarn");
-    return {};
-  }
+  ATTN_RETURN_IF_ERROR(check_unused(o));
+  if (o.scaling == RopeScaling::none) return {};
   if (!(o.factor >= 1 && std::isfinite(o.factor))) return error("factor: ", o.factor, "; it is at least 1");
   if (o.scaling != RopeScaling::yarn) return {};
   if (o.original_length < 1)
     return error("original_length: ", o.original_length, "; yarn needs the context length of the training");
-  if (!(o.beta_slow > 0 && o.beta_fast > o.beta_slow && std::isfinite(o.beta_fast)))
+  if (!(o.beta_slow >= 1e-6 && o.beta_fast > o.beta_slow && o.beta_fast <= 1e6)) {
     return error("beta_fast, beta_slow: ", o.beta_fast, " and ", o.beta_slow,
-                 "; fast is above slow, and slow above 0");
-  if (o.attention_factor && !std::isfinite(*o.attention_factor))
-    return error("attention_factor: ", *o.attention_factor, "; it is a finite number");
+                 "; fast is above slow, and both are between 1e-6 and 1e6");
+  }
+  if (o.attention_factor && !(std::fabs(*o.attention_factor) <= 1e6))
+    return error("attention_factor: ", *o.attention_factor, "; it is between -1e6 and 1e6");
   return {};
 }
 
@@ -53,13 +69,7 @@ void scale_yarn(const RopeOptions& o, std::int64_t rotary_dim, std::vector<doubl
   }
 }
 
-}  // namespace
-
-Status rope_frequencies(const RopeOptions& o, std::int64_t head_dim, std::vector<double>* frequencies) {
-  const std::int64_t rotary_dim = o.rotary_dim == 0 ? head_dim : o.rotary_dim;
-  ATTN_RETURN_IF_ERROR(check_rotary_dim(rotary_dim, head_dim));
-  if (!(o.base > 1 && std::isfinite(o.base))) return error("base: ", o.base, "; it is above 1");
-  ATTN_RETURN_IF_ERROR(check_scaling(o));
+void compute_frequencies(const RopeOptions& o, std::int64_t rotary_dim, std::vector<double>* frequencies) {
   const auto dim = static_cast<double>(rotary_dim);
   double base = o.base;
   if (o.scaling == RopeScaling::ntk && rotary_dim > 2) base *= std::pow(o.factor, dim / (dim - 2));
@@ -69,6 +79,46 @@ Status rope_frequencies(const RopeOptions& o, std::int64_t head_dim, std::vector
     if (o.scaling == RopeScaling::linear) (*frequencies)[i] /= o.factor;
   }
   if (o.scaling == RopeScaling::yarn) scale_yarn(o, rotary_dim, frequencies);
+}
+
+Status no_memory(std::size_t positions, std::int64_t pairs) {
+  return error("positions: a table of ", positions, " rows for ", pairs,
+               " pairs could not be had; rotate fewer at a time");
+}
+
+}  // namespace
+
+Status rope_frequencies(const RopeOptions& o, std::int64_t head_dim, std::vector<double>* frequencies) {
+  const std::int64_t rotary_dim = o.rotary_dim == 0 ? head_dim : o.rotary_dim;
+  ATTN_RETURN_IF_ERROR(check_rotary_dim(rotary_dim, head_dim));
+  if (!(o.base > 1 && std::isfinite(o.base))) return error("base: ", o.base, "; it is above 1");
+  ATTN_RETURN_IF_ERROR(check_scaling(o));
+  try {
+    compute_frequencies(o, rotary_dim, frequencies);
+  } catch (const std::exception&) {  // bad_alloc, or a length that no vector has
+    return no_memory(1, rotary_dim / 2);
+  }
+  return {};
+}
+
+Status rope_table(std::span<const double> frequencies, double attention_factor,
+                  std::span<const std::int64_t> positions, RopeTable* table) {
+  RopeTable made{
+      static_cast<std::int64_t>(positions.size()), static_cast<std::int64_t>(frequencies.size()), {}, {}};
+  try {
+    made.cos.reserve(positions.size() * frequencies.size());
+    made.sin.reserve(positions.size() * frequencies.size());
+    for (const std::int64_t position : positions) {
+      for (const double frequency : frequencies) {
+        const double angle = static_cast<double>(position) * frequency;
+        made.cos.push_back(static_cast<float>(std::cos(angle) * attention_factor));
+        made.sin.push_back(static_cast<float>(std::sin(angle) * attention_factor));
+      }
+    }
+  } catch (const std::exception&) {
+    return no_memory(positions.size(), made.pairs);
+  }
+  *table = std::move(made);
   return {};
 }
 
@@ -78,18 +128,7 @@ Status rope_table(const RopeOptions& o, std::int64_t head_dim, std::span<const s
   ATTN_RETURN_IF_ERROR(rope_frequencies(o, head_dim, &frequencies));
   double length = 1;
   if (o.scaling == RopeScaling::yarn) length = o.attention_factor.value_or(0.1 * std::log(o.factor) + 1);
-  table->positions = static_cast<std::int64_t>(positions.size());
-  table->pairs = static_cast<std::int64_t>(frequencies.size());
-  table->cos.clear();
-  table->sin.clear();
-  for (const std::int64_t position : positions) {
-    for (const double frequency : frequencies) {
-      const double angle = static_cast<double>(position) * frequency;
-      table->cos.push_back(static_cast<float>(std::cos(angle) * length));
-      table->sin.push_back(static_cast<float>(std::sin(angle) * length));
-    }
-  }
-  return {};
+  return rope_table(frequencies, length, positions, table);
 }
 
 }  // namespace attn

@@ -2,7 +2,7 @@
 add_library(attn_cache_support STATIC cache_model.cc cache_problem.cc)
 target_link_libraries(attn_cache_support PUBLIC attn_engine_support)
 
-foreach(test attend chunks errors file operations rope threads)
+foreach(test attend chunks errors file operations store threads)
   attn_test(cache_${test}_test attn_cache_support)
 endforeach()
 find_package(ZLIB REQUIRED)

@@ -2,6 +2,8 @@
 // over the whole.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -65,7 +67,7 @@ TEST(CacheChunks, OfEverySizeGiveTheWholesBits) {
       const std::int64_t step = type == CacheType::f32 && page == 64 ? 1 : 13;
       for (std::int64_t chunk = 1; chunk <= kTokens; chunk += effort(100) < 100 ? 37 : step) {
         const auto cache = cache_for(p, type, page);
-        const SequenceId id = cache->add_sequence();
+        const SequenceId id = new_sequence(cache.get());
         for (std::int64_t first = 0; first < kTokens; first += chunk) {
           const std::int64_t count = std::min(chunk, kTokens - first);
           append(cache.get(), id, p, first, count);
@@ -84,7 +86,7 @@ TEST(CacheChunks, AfterForkTruncateSaveAndLoadGiveTheWholesBits) {
     for (const std::int64_t page : kPages) {
       for (const std::int64_t cut : {0, 1, 15, 16, 17, 100, 255, 256, 257, 299}) {
         auto cache = cache_for(p, type, page);
-        const SequenceId id = cache->add_sequence();
+        const SequenceId id = new_sequence(cache.get());
         append(cache.get(), id, p, 0, cut);
         SequenceId copy = -1;
         ASSERT_EQ(cache->fork(id, &copy).message(), "");
@@ -94,7 +96,8 @@ TEST(CacheChunks, AfterForkTruncateSaveAndLoadGiveTheWholesBits) {
         append(cache.get(), copy, p, (cut + kTokens) / 2, kTokens - (cut + kTokens) / 2);
         ASSERT_TRUE(same_bits(attend_last(*cache, copy, p, 0, kTokens), whole)) << "fork at " << cut;
 
-        const auto path = std::filesystem::temp_directory_path() / "attn-cache-chunks-test";
+        const auto path =
+            std::filesystem::temp_directory_path() / ("attn-cache-chunks-" + std::to_string(getpid()));
         ASSERT_EQ(cache->save(path.string()).message(), "");
         ASSERT_EQ(KvCache::load(path.string(), &cache).message(), "");
         std::filesystem::remove(path);
@@ -113,7 +116,7 @@ TEST(CacheChunks, WithAWindowAndDroppedTokensGiveTheWholesBits) {
     const Answer whole = type == CacheType::f32 ? attend(p) : whole_of(p, type, 64);
     for (const std::int64_t page : kPages) {
       const auto cache = cache_for(p, type, page);
-      const SequenceId id = cache->add_sequence();
+      const SequenceId id = new_sequence(cache.get());
       std::int64_t most_pages = 0;
       for (std::int64_t i = 0; i < kTokens; ++i) {
         append(cache.get(), id, p, i, 1);
@@ -138,7 +141,7 @@ TEST(CacheChunks, OfRaggedBatchesGiveTheBitsOfEachAlone) {
   const std::int64_t lengths[] = {300, 1, 0, 17, 256, 33}, queries[] = {40, 1, 0, 17, 1, 8};
   Tensor q(DType::f32, {1, 4, 67, 24}), out(DType::f32, {1, 4, 67, 40});
   for (int b = 0; b < 6; ++b) {
-    ids.push_back(cache->add_sequence());
+    ids.push_back(new_sequence(cache.get()));
     append(cache.get(), ids.back(), p, 0, lengths[b]);
     for (std::int64_t h = 0; h < 4; ++h) {
       for (std::int64_t i = 0; i < queries[b]; ++i) {

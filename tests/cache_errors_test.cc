@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attn/kv_cache.h"
+#include "cache_problem.h"
 #include "engine_problem.h"
 
 namespace attn::tests {
@@ -14,7 +15,7 @@ class CacheErrors : public testing::Test {
  protected:
   CacheErrors() {
     EXPECT_TRUE(KvCache::create({.kv_heads = 2, .key_dim = 4, .value_dim = 6, .page_tokens = 16}, &cache_).ok());
-    id_ = cache_->add_sequence();
+    id_ = new_sequence(cache_.get());
     EXPECT_EQ(append(20), "");
   }
 
@@ -76,7 +77,7 @@ TEST_F(CacheErrors, OfAppendNameTensorAndRule) {
             "sequences: 0 is given twice; one append has one part for each sequence");
   const std::int64_t starts[] = {0, 5};
   EXPECT_EQ(cache_->append({&id_, 1}, k.view(), v.view(), starts).message(),
-            "starts: ends at 5, but k has 3 rows; starts must stay inside");
+            "starts: ends at 5, but the packed tensor has 3 rows; starts must stay inside");
   EXPECT_EQ(cache_->length(id_), 20);
 }
 
@@ -85,7 +86,7 @@ TEST_F(CacheErrors, OfPagesSayHowManyAreMissing) {
   ASSERT_TRUE(
       KvCache::create({.kv_heads = 2, .key_dim = 4, .value_dim = 6, .page_tokens = 16, .most_bytes = 10000}, &small)
           .ok());
-  const SequenceId id = small->add_sequence();
+  const SequenceId id = new_sequence(small.get());
   const Tensor k = normal_tensor(DType::f32, {2, 40, 4}, 1), v = normal_tensor(DType::f32, {2, 40, 6}, 2);
   EXPECT_EQ(small->append(id, k.view(), v.view()).message(), "");
   EXPECT_EQ(small->append(id, k.view(), v.view()).message(),

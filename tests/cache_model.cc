@@ -24,15 +24,24 @@ void CacheModel::truncate(SequenceId id, std::int64_t tokens) {
   if (s.dropped_from >= s.dropped_to) s.dropped_from = s.dropped_to = 0;
 }
 
-void CacheModel::drop_before(SequenceId id, std::int64_t position, std::int64_t sink_tokens) {
+bool CacheModel::drop_before(SequenceId id, std::int64_t position, std::int64_t sink_tokens) {
   Sequence& s = sequences.at(id);
-  if (sink_tokens >= position) return;
-  s.dropped_from = s.dropped_from < s.dropped_to ? std::min(s.dropped_from, sink_tokens) : sink_tokens;
-  s.dropped_to = std::max(s.dropped_to, position);
+  // Tokens that are gone, and that are to go: no sink among them, and one gap.
+  std::vector<bool> gone(s.tokens.size());
+  for (std::int64_t i = s.dropped_from; i < s.dropped_to; ++i) gone[i] = true;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(sink_tokens, gone.size()); ++i) {
+    if (gone[i]) return false;
+  }
+  for (std::int64_t i = sink_tokens; i < position; ++i) gone[i] = true;
+  const auto first = std::find(gone.begin(), gone.end(), true), end = std::find(first, gone.end(), false);
+  if (std::find(end, gone.end(), true) != gone.end()) return false;
+  s.dropped_from = first == gone.end() ? 0 : first - gone.begin();
+  s.dropped_to = first == gone.end() ? 0 : end - gone.begin();
   for (std::size_t page = 0; page < s.pages.size(); ++page) {
     const auto from = static_cast<std::int64_t>(page) * page_tokens_;
     if (from >= s.dropped_from && from + page_tokens_ <= s.dropped_to) s.pages[page] = nullptr;
   }
+  return true;
 }
 
 std::int64_t CacheModel::pages() const {

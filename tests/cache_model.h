@@ -29,7 +29,8 @@ class CacheModel {
   /// Gives the sequence `count` new tokens, and pages as copying on write demands.
   void append(SequenceId id, std::int64_t count);
   void truncate(SequenceId id, std::int64_t tokens);
-  void drop_before(SequenceId id, std::int64_t position, std::int64_t sink_tokens);
+  /// False, and nothing changed, where the sequence would have two gaps or a sink is gone.
+  bool drop_before(SequenceId id, std::int64_t position, std::int64_t sink_tokens);
 
   /// Different pages that sequences hold.
   std::int64_t pages() const;

@@ -22,6 +22,12 @@ void append_noise(KvCache* cache, SequenceId sequence, std::int64_t tokens) {
 
 }  // namespace
 
+SequenceId new_sequence(KvCache* cache) {
+  SequenceId id = -1;
+  EXPECT_EQ(cache->add_sequence(&id).message(), "");
+  return id;
+}
+
 Tensor tokens_of(const Tensor& tensor, std::int64_t sequence, std::int64_t first, std::int64_t count) {
   return tensor.slice(0, sequence, 1).slice(2, first, count);
 }
@@ -38,10 +44,10 @@ CachedProblem cached(const Problem& p, CacheType type, std::int64_t page_tokens,
   std::mt19937_64 random(seed);
   std::vector<std::int64_t> unfinished;
   for (std::int64_t b = 0; b < p.sizes.batch; ++b) {
-    result.sequences.push_back(result.cache->add_sequence());
+    result.sequences.push_back(new_sequence(result.cache.get()));
     if (valid_keys(p, b) > 0) unfinished.push_back(b);
   }
-  SequenceId noise = result.cache->add_sequence();
+  SequenceId noise = new_sequence(result.cache.get());
   while (!unfinished.empty()) {
     const std::size_t at = random() % unfinished.size();
     const std::int64_t b = unfinished[at], done = result.cache->length(result.sequences[b]);
@@ -54,7 +60,7 @@ CachedProblem cached(const Problem& p, CacheType type, std::int64_t page_tokens,
     append_noise(result.cache.get(), noise, 1 + static_cast<std::int64_t>(random() % 9));
     if (random() % 5 == 0) {
       EXPECT_EQ(result.cache->release(noise).message(), "");
-      noise = result.cache->add_sequence();
+      noise = new_sequence(result.cache.get());
     }
   }
   return result;

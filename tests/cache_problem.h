@@ -16,6 +16,9 @@ struct CachedProblem {
   std::vector<SequenceId> sequences;
 };
 
+/// A sequence without tokens.
+SequenceId new_sequence(KvCache* cache);
+
 /// The valid keys of each sequence, appended in chunks that `seed` draws, among those of sequences that come and go. Not for
 /// packed sequences.
 CachedProblem cached(const Problem& problem, CacheType type, std::int64_t page_tokens, std::uint64_t seed);

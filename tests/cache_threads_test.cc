@@ -30,7 +30,7 @@ TEST(CacheThreads, AppendManyTokensAtOnceAsOneByOne) {
     CachedProblem at_once = cached(problem, type, 64, 3), in_one;
     ASSERT_TRUE(
         KvCache::create({.kv_heads = 4, .key_dim = 64, .type = type, .page_tokens = 64}, &in_one.cache).ok());
-    in_one.sequences = {in_one.cache->add_sequence(), in_one.cache->add_sequence()};
+    in_one.sequences = {new_sequence(in_one.cache.get()), new_sequence(in_one.cache.get())};
     ASSERT_TRUE(in_one.cache->append(in_one.sequences, problem.k.view(), problem.v.view()).ok());
     EXPECT_TRUE(same_bits(attend(problem, in_one), attend(problem, at_once))) << name_of(type);
   }

@@ -179,7 +179,7 @@ TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
     expect({{{verb}, "attn: " + verb + " is not available in this version; the verbs are explain, run, cost"},
             {{verb, "--help"}, verb + " is not available in this version"}});
   }
-  expect({{{"cost", "-n", "10", "--cache-type", "q8"}, "--cache-type q8 is not available in this version"}});
+  expect({{{"cost", "-n", "10", "--cache-type", "q4"}, "--cache-type: \"q4\" is none; give f32, bf16, f16 or q8"}});
 }
 
 TEST_F(Refusals, HostileSizes) {

@@ -12,7 +12,7 @@ add_library(attn_engine_support STATIC
 )
 target_link_libraries(attn_engine_support PUBLIC attn attn_reference GTest::gtest rapidcheck)
 
-foreach(test accuracy allocations bf16 bits chunks edges environment errors grid hostile numbers options plan poison properties same_keys
+foreach(test accuracy allocations bf16 bits chunks edges environment errors grid hostile numbers options plan poison properties rope same_keys
         states threads)
   attn_test(engine_${test}_test attn_engine_support)
 endforeach()

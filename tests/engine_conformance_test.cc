@@ -118,8 +118,7 @@ void check_rotation(const OnnxCase& onnx) {
   for (const auto& [name, value] : attributes.items()) {
     ASSERT_TRUE(name == "interleaved" || name == "num_heads" || name == "rotary_embedding_dim") << name;
   }
-  RopeOptions options{.rotary_dim = attributes.value("rotary_embedding_dim", 0)};
-  if (attributes.value("interleaved", 0) != 0) options.layout = RopeLayout::adjacent_pairs;
+  const bool adjacent = attributes.value("interleaved", 0) != 0;
   TensorView cos, sin;
   ASSERT_TRUE(formats::view_of(onnx.inputs.at("cos_cache"), &cos).ok());
   ASSERT_TRUE(formats::view_of(onnx.inputs.at("sin_cache"), &sin).ok());
@@ -131,7 +130,13 @@ void check_rotation(const OnnxCase& onnx) {
     ASSERT_TRUE(formats::integers_of(flat, &positions).ok());
   }
   Tensor out(expected.dtype(), expected.shape());
-  ASSERT_EQ(rotate(x.view(), out.output(), cos, sin, positions, options).message(), "");
+  ASSERT_EQ(rotate_by_table(x.view(), out.output(), cos, sin, positions,
+                            adjacent ? RopeLayout::adjacent_pairs : RopeLayout::half_split)
+                .message(),
+            "");
+  if (attributes.contains("rotary_embedding_dim")) {
+    EXPECT_EQ(2 * cos.shape[cos.rank - 1], attributes.at("rotary_embedding_dim").get<std::int64_t>());
+  }
   expect_close(out, expected, "Y");
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine_problem.h"
+#include "src/run/task_ranges.h"
 
 namespace attn::tests {
 namespace {
@@ -250,6 +251,29 @@ TEST(Threads, AHostMayHaveMoreWorkersThanTasks) {
     p.plain.executor = &many;
     // In a child, since what goes wrong here is memory.
     EXPECT_TRUE(holds_in_child([&] { return static_cast<bool>(same_bits(attend(p), expected)); })) << queries;
+  }
+}
+
+// Every task once, by whoever asks; a worker alone takes those of all.
+TEST(TaskRanges, HandOutEveryTaskOnce) {
+  for (const std::int64_t tasks : {0, 1, 2, 7, 1000}) {
+    for (const int workers : {1, 2, 3, 8}) {
+      Carver measure;
+      TaskRanges ranges;
+      ranges.carve(tasks, workers, &measure);
+      std::vector<std::byte> memory(measure.used() + Carver::kAlignment);
+      Carver carver(memory.data());
+      ranges.carve(tasks, workers, &carver);
+      std::vector<std::atomic<int>> taken(tasks);
+      std::vector<std::thread> threads;
+      for (int w = 0; w < workers; w += 2) {  // some never come
+        threads.emplace_back([&ranges, &taken, w] {
+          for (std::int64_t task = ranges.take(w); task >= 0; task = ranges.take(w)) ++taken[task];
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      for (std::int64_t task = 0; task < tasks; ++task) ASSERT_EQ(taken[task], 1) << task << " of " << tasks;
+    }
   }
 }
 

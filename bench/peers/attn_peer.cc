@@ -50,7 +50,7 @@ extern "C" __attribute__((visibility("default"))) void* attn_peer_cache(const fl
       .kv_heads = kv_heads, .key_dim = dim, .type = static_cast<attn::CacheType>(type)};
   if (!attn::KvCache::create(options, &cached->cache).ok()) return nullptr;
   for (std::int64_t b = 0; b < batch; ++b) {
-    cached->sequences.push_back(cached->cache->add_sequence());
+    if (!cached->cache->add_sequence(&cached->sequences.emplace_back()).ok()) return nullptr;
     const std::int64_t first = b * kv_heads * keys * dim;
     const attn::TensorView rows(k + first, attn::DType::f32, {kv_heads, keys, dim});
     const attn::TensorView values(v + first, attn::DType::f32, {kv_heads, keys, dim});

@@ -2,7 +2,9 @@
 //
 // A cache is one layer's: a model has one a layer. Keys and values lie in pages of a pool, packed as the kernels stream
 // them, and never move. Attention over it gives the bits that attn::forward gives on the same (stored) numbers: for f32 what
-// was appended; for bf16, f16 and q8 the numbers rounded.
+// was appended; for bf16, f16 and q8 the numbers rounded (docs/numerics.md). f16 holds up to 65,504 and infinity beyond;
+// in q8 a NaN, an infinity or a number beyond 8.3 million makes its group of kScaleGroup numbers NaN.
+// Source: pages and sharing as in PagedAttention (Kwon et al., 2023).
 //
 // Threads: const functions may run at the same time as each other; the others need the cache for themselves.
 // Every function that fails leaves the cache as it was.
@@ -21,6 +23,8 @@
 
 namespace attn {
 
+class Executor;
+
 /// Names a sequence of one cache. Never used again for another one.
 using SequenceId = std::int64_t;
 
@@ -34,6 +38,8 @@ struct KvCacheOptions {
   std::int64_t page_tokens = 256;
   /// Pages take no more bytes than this; absent: as many as the machine gives.
   std::optional<std::int64_t> most_bytes;
+  /// Who converts what is appended, where that is much; nullptr: default_executor().
+  Executor* executor = nullptr;
 };
 
 struct KvCacheUsage {
@@ -54,11 +60,12 @@ class KvCache {
 
   const KvCacheOptions& options() const;
 
-  /// A new sequence without tokens.
-  SequenceId add_sequence();
+  /// A new sequence without tokens. O(1). Errors: memory that can't be had.
+  Status add_sequence(SequenceId* sequence);
 
   /// Appends tokens to one sequence: k [Hkv, n, Dk], v [Hkv, n, Dv], f32, f16 or bf16, any strides ([n, D] where there is one
-  /// head; a leading 1 is allowed). O(n), whatever the sequence's length. Errors: an unknown sequence, wrong shapes,
+  /// head; a leading 1 is allowed). O(n), whatever the sequence's length, and one page copied where its last one is shared.
+  /// Errors: an unknown sequence, wrong shapes,
   /// no free page within the budget.
   Status append(SequenceId sequence, const TensorView& k, const TensorView& v);
 
@@ -71,23 +78,28 @@ class KvCache {
   /// queries by options.query_lengths, or packed by options.query_starts (key lengths are the cache's own).
   /// Positions are absolute: token j of a sequence is at position j. Without an alignment queries are the sequence's last
   /// ones (bottom_right), so that after append() of a prompt, or of one token, causal means what it should. Masks and biases
-  /// broadcast against [B, Hq, N, M], M the length of the longest sequence.
+  /// broadcast against [B, Hq, N, M], M the length of the longest sequence. A sequence may be named more than once.
+  /// Time as attn::forward; memory beyond the tensors O(B + N), and of 16-bit and q8 pages those of some heads in f32 where
+  /// there are many queries.
   /// Errors: as attn::forward; key_lengths, key_starts or key_offset given; f64; an unknown sequence; a dropped token that
   /// a query would see by its intervals.
   Status attend(std::span<const SequenceId> sequences, const TensorView& q, const OutputView& out,
                 const AttentionOptions& options = {}, const std::optional<OutputView>& lse = std::nullopt) const;
 
   /// A new sequence with the same tokens. Pages are shared; the one that both would write is copied when one does.
+  /// O(pages). Errors: an unknown sequence; memory that can't be had.
   Status fork(SequenceId sequence, SequenceId* copy);
 
-  /// Takes back all tokens from position `tokens` on (speculative decoding). 0 ≤ tokens ≤ length.
+  /// Takes back all tokens from position `tokens` on (speculative decoding). O(pages freed). Errors: an unknown sequence;
+  /// `tokens` below 0 or above the length.
   Status truncate(SequenceId sequence, std::int64_t tokens);
 
   /// Gives up the tokens before `position`, but for the first `sink_tokens`: for windows. Their pages are freed as far as
-  /// they hold no other token; positions stay what they are. 0 ≤ position ≤ length.
+  /// they hold no other token; positions stay what they are. O(pages freed). Errors: an unknown sequence; a position below 0
+  /// or above the length; more sink tokens than an earlier call has kept.
   Status drop_before(SequenceId sequence, std::int64_t position, std::int64_t sink_tokens = 0);
 
-  /// Forgets a sequence.
+  /// Forgets a sequence. O(pages freed). Errors: an unknown sequence.
   Status release(SequenceId sequence);
 
   /// The number of a sequence's tokens, dropped ones included; −1 for an unknown sequence.
@@ -99,11 +111,12 @@ class KvCache {
 
   /// Bytes of all pages that there is memory for.
   std::int64_t bytes() const;
+  /// O(sequences).
   KvCacheUsage usage() const;
 
   /// Writes everything to one file (under a temporary name, renamed when complete); load() makes a cache with the same
   /// sequences under the same ids. Errors: files that can't be written; a file that is no cache, of another version, cut
-  /// short or changed; more than `most_bytes`.
+  /// short or changed; more than `most_bytes`. O(bytes of tokens); options().executor is not kept.
   Status save(const std::string& path) const;
   static Status load(const std::string& path, std::unique_ptr<KvCache>* cache,
                      std::optional<std::int64_t> most_bytes = std::nullopt);

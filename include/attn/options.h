@@ -15,10 +15,11 @@ class Executor;
 /// Where a query sits among the keys: query i is at position p = offset + i, key j at position j.
 /// Causal attention, windows and ALiBi are defined by p − j.
 enum class Alignment : std::uint8_t {
-  equal_lengths,  ///< offset 0, and an error where N ≠ M, since both choices below are in use
-  top_left,       ///< offset 0: the first query sits at the first key (PyTorch's is_causal)
-  bottom_right,   ///< offset M − N: the last query sits at the last key (what a KV cache means)
-  offset,         ///< a given offset: `position_offset`, or `position_offsets`, one a sequence
+  equal_lengths,  ///< offset 0, and an error where N ≠ M, since both choices below are in use; over a KvCache, where it
+                  ///< can only mean one, bottom_right
+  top_left,      ///< offset 0: the first query sits at the first key (PyTorch's is_causal)
+  bottom_right,  ///< offset M − N: the last query sits at the last key (what a KV cache means)
+  offset,        ///< a given offset: `position_offset`, or `position_offsets`, one a sequence
 };
 
 /// The order of operations is: q·k, × scale, softcap, + bias, + ALiBi, masks, softmax, · v. Every mask that

@@ -43,31 +43,41 @@ struct RopeOptions {
   std::optional<double> attention_factor;  ///< absent: 0.1·ln(factor) + 1
 };
 
-/// cos and sin of a list of positions.
+/// The angles of some rows: row i of the table is that of the i-th position it was made for.
 struct RopeTable {
   std::int64_t positions = 0, pairs = 0;
   std::vector<float> cos, sin;  ///< [positions][pairs]
 };
 
 /// The angular frequency of each pair, in radians a position: [rotary_dim / 2]. `head_dim` stands for a rotary_dim of 0.
-/// Errors: an odd or too large rotary_dim; a base, factor or length that makes no sense.
+/// Errors: an odd or too large rotary_dim; a base, factor or length that makes no sense, or that the scaling does not use.
 Status rope_frequencies(const RopeOptions& options, std::int64_t head_dim, std::vector<double>* frequencies);
 
-/// The table of the given positions, computed in f64 and rounded once. O(positions × pairs).
+/// The table of the given positions, computed in f64 and rounded once. O(positions × pairs). Errors: as
+/// rope_frequencies(); memory that can't be had.
 Status rope_table(const RopeOptions& options, std::int64_t head_dim, std::span<const std::int64_t> positions,
                   RopeTable* table);
 
+/// The same for frequencies of one's own (a model file's, say); cos and sin are multiplied by `attention_factor`.
+Status rope_table(std::span<const double> frequencies, double attention_factor,
+                  std::span<const std::int64_t> positions, RopeTable* table);
+
 /// out = x rotated: both [B, heads, N, D] (or fewer dimensions, aligned right), f32, f16 or bf16, computed in f32; `out` may
 /// be `x` itself, and must not share memory with it otherwise. `positions` are [N], for all sequences, or [B · N],
-/// sequence after sequence; empty: 0 … N − 1. Numbers behind rotary_dim are copied.
-/// Errors: shapes, dtypes or options that do not fit.
+/// sequence after sequence; empty: 0 … N − 1. Numbers behind rotary_dim are copied. O(B · heads · N · D).
+/// Errors: shapes, dtypes or options that do not fit; memory that can't be had.
 Status rotate(const TensorView& x, const OutputView& out, std::span<const std::int64_t> positions = {},
               const RopeOptions& options = {}, Executor* executor = nullptr);
 
-/// The same with a table of one's own: cos and sin are [P, R/2], read at `positions` (as above, 0 to P − 1); or
-/// [B, N, R/2], a row a query, and no positions. R is rotary_dim of the options, of which only it and layout are used.
-Status rotate(const TensorView& x, const OutputView& out, const TensorView& cos, const TensorView& sin,
-              std::span<const std::int64_t> positions = {}, const RopeOptions& options = {},
-              Executor* executor = nullptr);
+/// The same by a table with a row for each row of x: N of them, for all sequences, or B · N. So one table serves the q and
+/// k of every layer.
+Status rotate_by_table(const TensorView& x, const OutputView& out, const RopeTable& table, RopeLayout layout,
+                       Executor* executor = nullptr);
+
+/// The same by given cos and sin, which are [P, R/2], read at `positions` (as above, each 0 to P − 1); or [B, N, R/2], a row
+/// a query, and no positions. The first R numbers of a row turn.
+Status rotate_by_table(const TensorView& x, const OutputView& out, const TensorView& cos, const TensorView& sin,
+                       std::span<const std::int64_t> positions = {}, RopeLayout layout = RopeLayout::half_split,
+                       Executor* executor = nullptr);
 
 }  // namespace attn

@@ -8,6 +8,7 @@
 
 #include "attn/executor.h"
 #include "attn/kv_cache.h"
+#include "src/arithmetic/float_environment.h"
 #include "src/cache/check_append.h"
 #include "src/cache/contents.h"
 #include "src/cache/store_tokens.h"
@@ -75,7 +76,9 @@ void take_pages(KvCache::Contents* contents, const Part& part) {
     contents->pool.leave(open);
   }
   for (std::size_t i = first; i < s.pages.size(); ++i) {
-    if (!s.pages[i]) s.pages[i] = contents->pool.take();
+    if (s.pages[i]) continue;
+    s.pages[i] = contents->pool.take();
+    if (i == first) clear_tokens(contents->layout, s.tokens % page, *s.pages[i]);  // they were dropped
   }
 }
 
@@ -96,8 +99,8 @@ void store_head(const Storing& storing, const Part& part, std::int64_t head) {
     const std::int64_t token = part.sequence->tokens + done, first = token % kUnitKeys;
     const std::int64_t count = std::min(kUnitKeys - first, part.tokens - done);
     std::byte* page = part.sequence->pages[static_cast<std::size_t>(token / layout.page_tokens)]->head(head);
-    std::byte *keys = page + layout.key_unit(token), *values = page + layout.value_unit(token);
-    if (first == 0) {  // of what the unit held before, nothing stays: not in files either
+    std::byte *keys = page + layout.key_offset(token), *values = page + layout.value_offset(token);
+    if (first == 0) {  // of what another sequence had there nothing stays: save() writes whole units
       std::memset(keys, 0, static_cast<std::size_t>(layout.unit.key_bytes()));
       std::memset(values, 0, static_cast<std::size_t>(layout.unit.value_bytes()));
     }
@@ -109,12 +112,13 @@ void store_head(const Storing& storing, const Part& part, std::int64_t head) {
 }
 
 void store_task(void* context, std::int64_t index, int /*worker*/) {
+  const DefaultFloatEnvironment environment;  // numbers are rounded
   const auto& storing = *static_cast<const Storing*>(context);
   const std::int64_t heads = storing.layout.kv_heads;
   store_head(storing, storing.parts[static_cast<std::size_t>(index / heads)], index % heads);
 }
 
-void store_parts(Storing* storing) {
+void store_parts(Storing* storing, Executor& executor) {
   std::int64_t tokens = 0;
   for (const Part& part : storing->parts) tokens += part.tokens;
   const std::int64_t heads = storing->layout.kv_heads;
@@ -123,7 +127,6 @@ void store_parts(Storing* storing) {
   // A number takes about as long as 20 multiply-adds.
   const double work =
       20.0 * static_cast<double>(tokens) * static_cast<double>(heads * (unit.key_dim + unit.value_dim));
-  Executor& executor = default_executor();
   if (work >= executor.least_work()) return executor.run(tasks, store_task, storing);
   for (std::int64_t task = 0; task < tasks; ++task) store_task(storing, task, 0);
 }
@@ -137,7 +140,9 @@ Status KvCache::append(std::span<const SequenceId> sequences, const TensorView& 
   ATTN_RETURN_IF_ERROR(
       check_append(contents.options, k, v, static_cast<std::int64_t>(sequences.size()), starts, &rows));
   std::vector<Part> parts;
+  Executor* executor = contents.options.executor;
   try {
+    if (!executor) executor = &default_executor();
     ATTN_RETURN_IF_ERROR(find_parts(&contents, sequences, rows, &parts));
     ATTN_RETURN_IF_ERROR(contents.pool.reserve(count_pages(parts, contents.layout)));
     for (const Part& part : parts) {
@@ -148,11 +153,12 @@ Status KvCache::append(std::span<const SequenceId> sequences, const TensorView& 
         pages.reserve(std::max(static_cast<std::size_t>(needed), 2 * pages.capacity()));
     }
   } catch (const std::bad_alloc&) {
-    return error("cache: memory for the page tables of ", sequences.size(), " sequences could not be had");
+    return error("cache: memory for the page tables of ", sequences.size(),
+                 " sequences could not be had; append to fewer at a time");
   }
   for (const Part& part : parts) take_pages(&contents, part);
   Storing storing{contents.layout, rows, parts};
-  store_parts(&storing);
+  store_parts(&storing, *executor);
   for (const Part& part : parts) part.sequence->tokens += part.tokens;
   return {};
 }

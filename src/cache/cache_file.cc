@@ -24,6 +24,7 @@ namespace {
 
 constexpr char kMagic[16] = "attn kv cache\n";
 constexpr std::int64_t kVersion = 1;
+constexpr SequenceId kMostIds = SequenceId{1} << 62;  // so that counting on does not overflow
 
 // A page that sequences hold, its number in the file, and how many of its tokens any of them has.
 struct PageEntry {
@@ -61,7 +62,7 @@ void for_units(const PageLayout& layout, const Page& page, std::int64_t tokens, 
   const std::int64_t units = divide_up(tokens, kUnitKeys);
   for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
     move(page.head(head), static_cast<std::size_t>(units * layout.unit.key_bytes()));
-    move(page.head(head) + layout.value_unit(0), static_cast<std::size_t>(units * layout.unit.value_bytes()));
+    move(page.head(head) + layout.value_offset(0), static_cast<std::size_t>(units * layout.unit.value_bytes()));
   }
 }
 
@@ -95,6 +96,12 @@ struct Header {
   std::int64_t sequences = 0, pages = 0;
 };
 
+// A page has a token at least: its count, and a unit of keys and of values for each head.
+std::int64_t least_page_bytes(const KvCacheOptions& o) {
+  const UnitLayout unit{o.type, o.key_dim, o.value_dim};
+  return static_cast<std::int64_t>(sizeof(std::int64_t)) + o.kv_heads * (unit.key_bytes() + unit.value_bytes());
+}
+
 Status read_header(CheckedReader* file, Header* header) {
   char magic[sizeof kMagic];
   file->read(magic, sizeof magic);
@@ -114,8 +121,11 @@ Status read_header(CheckedReader* file, Header* header) {
   o.value_dim = file->read_number();
   o.page_tokens = file->read_number();
   header->next_id = file->read_number();
+  if (header->next_id < 0 || header->next_id > kMostIds) return file->refuse("has a next id that no cache has");
+  if (const Status sizes = check_cache_options(o); !sizes.ok())
+    return file->refuse("has sizes of no cache: " + sizes.message());
   header->sequences = file->read_count(5 * sizeof(std::int64_t));
-  header->pages = file->read_count(sizeof(std::int64_t));
+  header->pages = file->read_count(least_page_bytes(o));
   return file->ok() ? Status() : file->refuse("ends too early, or claims more than it holds");
 }
 
@@ -155,8 +165,9 @@ Status read_pages(CheckedReader* file, const PageList& needed, const std::vector
     const std::int64_t tokens = file->read_number();
     if (entry == needed.entries.end() || entry->second.tokens != tokens)
       return file->refuse("has a page that does not fit its sequences");
+    const std::int64_t units = divide_up(tokens, kUnitKeys);
+    if (layout.kv_heads * units * (layout.unit.key_bytes() + layout.unit.value_bytes()) > file->remaining()) break;
     for_units(layout, *page, tokens, [&](std::byte* bytes, std::size_t count) { file->read(bytes, count); });
-    if (!file->ok()) break;
   }
   return {};
 }

@@ -23,21 +23,6 @@ Status check_rows(const char* name, const TensorView& view, std::int64_t heads, 
   return {};
 }
 
-Status check_starts(std::span<const std::int64_t> starts, std::int64_t sequences, const View4& k) {
-  if (static_cast<std::int64_t>(starts.size()) != sequences + 1)
-    return error("starts: ", starts.size(), " numbers for ", sequences, " sequences; give one more than sequences");
-  if (k.shape[0] != 1) return error("k: batch ", k.shape[0], "; packed tensors have batch 1, starts cut them");
-  if (starts.front() != 0) return error("starts: begins with ", starts.front(), "; the first sequence starts at 0");
-  for (std::size_t b = 1; b < starts.size(); ++b) {
-    if (starts[b] < starts[b - 1])
-      return error("starts: ", starts[b], " follows ", starts[b - 1], "; starts must ascend");
-  }
-  if (starts.back() > k.shape[2]) {
-    return error("starts: ends at ", starts.back(), ", but k has ", k.shape[2], " rows; starts must stay inside");
-  }
-  return {};
-}
-
 }  // namespace
 
 Status check_append(const KvCacheOptions& options, const TensorView& k, const TensorView& v, std::int64_t sequences,
@@ -51,7 +36,14 @@ Status check_append(const KvCacheOptions& options, const TensorView& k, const Te
     }
   }
   rows->starts = starts;
-  if (!starts.empty()) return check_starts(starts, sequences, rows->k);
+  if (!starts.empty()) {
+    if (static_cast<std::int64_t>(starts.size()) != sequences + 1)
+      return error("starts: ", starts.size(), " numbers for ", sequences,
+                   " sequences; give one more than sequences");
+    if (rows->k.shape[0] != 1)
+      return error("k: batch ", rows->k.shape[0], "; packed tensors have batch 1, starts cut them");
+    return check_starts("starts", starts, rows->k.shape[2]);
+  }
   if (rows->k.shape[0] != sequences) {
     return error("k: batch ", rows->k.shape[0], ", but ", sequences,
                  " sequences are given; give one entry a sequence");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -36,7 +37,18 @@ CheckedWriter::~CheckedWriter() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+// What is no plain file, a link among them, is not to be replaced.
+Status CheckedWriter::check_path() const {
+  if (path_.empty() || path_.find('\0') != std::string::npos)
+    return error("path: \"", path_.c_str(), "\" names no file; give one to write");
+  struct stat facts {};
+  if (lstat(path_.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
+    return error(path_, ": is no plain file that can be replaced; give another path");
+  return {};
+}
+
 Status CheckedWriter::open() {
+  ATTN_RETURN_IF_ERROR(check_path());
   static std::atomic<unsigned> counter{0};
   const auto directory = std::filesystem::path(path_).parent_path();
   int descriptor = -1;
@@ -48,7 +60,7 @@ Status CheckedWriter::open() {
   if (descriptor < 0) {
     const std::string why = message_of(errno);
     temporary_.clear();
-    return error(path_, ": no file can be made in its directory: ", why);
+    return error(path_, ": no file can be made in its directory: ", why, "; make it, or write elsewhere");
   }
   file_.reset(descriptor);
   return {};
@@ -78,13 +90,17 @@ Status CheckedWriter::finish() {
   if (error_number_ == 0 && fsync(file_.number()) != 0) error_number_ = errno;
   file_.close();
   if (error_number_ == 0 && std::rename(temporary_.c_str(), path_.c_str()) != 0) error_number_ = errno;
-  if (error_number_ != 0) return error(path_, ": can't be written: ", message_of(error_number_));
+  if (error_number_ != 0)
+    return error(path_, ": can't be written: ", message_of(error_number_), "; make room, or write elsewhere");
   temporary_.clear();
   return {};
 }
 
 Status CheckedReader::open() {
-  file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (path_.find('\0') != std::string::npos)
+    return error(path_.c_str(), ": has a zero byte in its name; give another path");
+  // Without waiting for whoever might write to a pipe: it is refused below.
+  file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
   if (file_.number() < 0 || fstat(file_.number(), &facts) != 0)
     return error(path_, ": can't be read: ", message_of(errno), "; check the path");
@@ -95,10 +111,7 @@ Status CheckedReader::open() {
 
 void CheckedReader::read(void* bytes, std::size_t count) {
   too_short_ = too_short_ || static_cast<std::int64_t>(count) > remaining_ || !read_bytes(bytes, count);
-  if (too_short_) {
-    std::memset(bytes, 0, count);
-    return;
-  }
+  if (too_short_) return;
   remaining_ -= static_cast<std::int64_t>(count);
   checksum_ = checksum_of(checksum_, bytes, count);
 }

@@ -45,6 +45,7 @@ class CheckedWriter {
   Status finish();
 
  private:
+  Status check_path() const;
   void flush();
 
   std::string path_, temporary_;
@@ -54,7 +55,8 @@ class CheckedWriter {
   int error_number_ = 0;
 };
 
-/// Reads what CheckedWriter wrote. After the first failure everything reads as 0, and finish() says what it was.
+/// Reads what CheckedWriter wrote. After the first failure numbers read as 0 and other bytes stay as they were, and finish()
+/// says what it was.
 class CheckedReader {
  public:
   explicit CheckedReader(std::string path) : path_(std::move(path)) {}

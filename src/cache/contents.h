@@ -35,7 +35,7 @@ struct KvCache::Contents {
   const SequencePages* find(SequenceId id) const;
   SequencePages* find(SequenceId id);
 
-  /// Gives up all of a sequence's pages.
+  /// Gives up the sequence's pages [first, end), as far as it has them.
   void leave_pages(SequencePages* sequence, std::size_t first, std::size_t end);
 
   /// The sequences as a call reads them; in `missing` the first that does not exist.

@@ -104,9 +104,14 @@ Status KvCache::create(const KvCacheOptions& options, std::unique_ptr<KvCache>* 
 
 const KvCacheOptions& KvCache::options() const { return contents_->options; }
 
-SequenceId KvCache::add_sequence() {
-  contents_->sequences.emplace(contents_->next_id, SequencePages{});
-  return contents_->next_id++;
+Status KvCache::add_sequence(SequenceId* sequence) {
+  try {
+    contents_->sequences.emplace(contents_->next_id, SequencePages{});
+  } catch (const std::bad_alloc&) {
+    return error("cache: memory for one more sequence could not be had; release some");
+  }
+  *sequence = contents_->next_id++;
+  return {};
 }
 
 Status KvCache::fork(SequenceId sequence, SequenceId* copy) {
@@ -118,7 +123,8 @@ Status KvCache::fork(SequenceId sequence, SequenceId* copy) {
       if (page) PagePool::share(page);
     }
   } catch (const std::bad_alloc&) {
-    return error("cache: memory for a sequence of ", from->pages.size(), " pages could not be had");
+    return error("cache: memory for a sequence of ", from->pages.size(),
+                 " pages could not be had; release some sequences");
   }
   *copy = contents_->next_id++;
   return {};
@@ -145,10 +151,18 @@ Status KvCache::drop_before(SequenceId sequence, std::int64_t position, std::int
     return error("position: ", position, ", but sequence ", sequence, " has ", s->tokens,
                  " tokens; give 0 to that many");
   if (sink_tokens < 0) return error("sink_tokens: ", sink_tokens, "; the number of tokens that stay is 0 or more");
+  const bool dropped_before = s->dropped_from < s->dropped_to;
+  if (dropped_before && sink_tokens > s->dropped_from) {
+    return error("sink_tokens: ", sink_tokens, ", but the tokens of sequence ", sequence, " from ", s->dropped_from,
+                 " on were dropped before; keep ", s->dropped_from, " or fewer");
+  }
   if (sink_tokens >= position) return {};
-  const bool dropped = s->dropped_from < s->dropped_to;
-  // Two holes become one: what lies between would be of no use to a window with sinks.
-  s->dropped_from = dropped ? std::min(s->dropped_from, sink_tokens) : sink_tokens;
+  if (dropped_before && position < s->dropped_from) {
+    return error("position: ", position, ", but tokens ", s->dropped_from, " to ", s->dropped_to - 1,
+                 " of sequence ", sequence, " were dropped before; a sequence has one gap: give ", s->dropped_from,
+                 " or more");
+  }
+  s->dropped_from = sink_tokens;
   s->dropped_to = std::max(s->dropped_to, position);
   const std::int64_t page = contents_->layout.page_tokens;
   const std::int64_t first = divide_up(s->dropped_from, page), end = s->dropped_to / page;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/arithmetic/integers.h"
-#include "src/pages.h"
 #include "src/sentence.h"
+#include "src/system_memory.h"
 
 namespace attn {
 
@@ -28,15 +29,22 @@ Status PagePool::reserve(std::int64_t wanted) {
 
 Status PagePool::add_slab(std::int64_t pages) {
   std::int64_t bytes = 0;
-  std::byte* memory = __builtin_mul_overflow(pages, page_bytes(), &bytes) ? nullptr : allocate_pages(bytes);
-  if (!memory)
-    return error("cache: ", pages, " pages of ", page_bytes(), " bytes could not be had; reserve fewer tokens");
-  slabs_.emplace_back(memory);
-  free_.reserve(pages_.size() + static_cast<std::size_t>(pages));
-  for (std::int64_t i = pages - 1; i >= 0; --i) {  // the first is taken first
-    pages_.push_back({memory + i * head_bytes_, pages * head_bytes_, 0});
-    free_.push_back(&pages_.back());
+  std::unique_ptr<std::byte, FreeMemory> memory;
+  if (!__builtin_mul_overflow(pages, page_bytes(), &bytes)) memory.reset(allocate_large(bytes));
+  if (!memory) {
+    return error("cache: ", pages, " pages of ", page_bytes(),
+                 " bytes could not be had; release sequences, or make pages smaller");
   }
+  // All that may fail comes first.
+  free_.reserve(static_cast<std::size_t>(page_count_) + static_cast<std::size_t>(pages));
+  slabs_.reserve(slabs_.size() + 1);
+  std::vector<Page> slab;
+  for (std::int64_t i = 0; i < pages; ++i) slab.push_back({memory.get() + i * head_bytes_, pages * head_bytes_, 0});
+  slab_pages_.push_back(std::move(slab));
+  page_count_ += pages;
+  slabs_.push_back(std::move(memory));
+  for (std::int64_t i = pages - 1; i >= 0; --i)  // the first is taken first
+    free_.push_back(&slab_pages_.back()[static_cast<std::size_t>(i)]);
   return {};
 }
 

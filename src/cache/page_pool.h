@@ -8,7 +8,7 @@
 
 #include "attn/status.h"
 #include "src/cached_keys.h"
-#include "src/pages.h"
+#include "src/system_memory.h"
 
 namespace attn {
 
@@ -28,7 +28,7 @@ class PagePool {
   void leave(Page* page);
 
   std::int64_t page_bytes() const { return heads_ * head_bytes_; }
-  std::int64_t pages() const { return static_cast<std::int64_t>(pages_.size()); }
+  std::int64_t pages() const { return page_count_; }
   std::int64_t free_pages() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t bytes() const { return pages() * page_bytes(); }
 
@@ -40,7 +40,8 @@ class PagePool {
 
   std::int64_t heads_, head_bytes_, most_bytes_;
   std::vector<std::unique_ptr<std::byte, FreeMemory>> slabs_;
-  std::deque<Page> pages_;
+  std::deque<std::vector<Page>> slab_pages_;  // of each slab; they never move
+  std::int64_t page_count_ = 0;
   std::vector<Page*> free_;  // has room for all pages, so that giving one back can't fail
 };
 

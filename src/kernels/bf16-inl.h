@@ -89,12 +89,15 @@ void PackValues(const SourceRows& values, std::int64_t count, std::int32_t first
   }
 }
 
-/// A unit of a cache to the units above: the numbers of 16 tokens, taken one by one.
+/// A unit of a cache to the units above: of bf16 the pairs lie as they must, others go number by number.
 void UnpackKeys(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens, std::int32_t first_column,
                 float* units) {
   const std::int64_t dims = round_up(layout.key_dim, kStep);
   auto* to = reinterpret_cast<Bits*>(units + first_column * (dims / 2));
-  for (std::int64_t d = 0; d < dims; ++d) {
+  const bool as_it_lies = layout.type == CacheType::bf16 && tokens == kUnitKeys;
+  const std::int64_t copied = as_it_lies ? layout.key_dim / 2 * 2 : 0;
+  std::memcpy(to, unit, copied * kUnitKeys * sizeof(Bits));
+  for (std::int64_t d = copied; d < dims; ++d) {
     for (std::int64_t token = 0; token < kUnitKeys; ++token) {
       const bool exists = token < tokens && d < layout.key_dim;
       const float number = exists ? load_key(layout, unit, token, d) : 0.0F;
@@ -105,11 +108,20 @@ void UnpackKeys(const UnitLayout& layout, const std::byte* unit, std::int64_t to
 
 void UnpackValues(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens, std::int32_t first_column,
                   std::int64_t unit_stride, float* units) {
+  const std::int64_t columns = layout.value_columns();
+  const bool as_it_lies = layout.type == CacheType::bf16 && tokens == kUnitKeys;
   for (std::int64_t token = 0; token < kUnitKeys; ++token) {
     const std::int64_t key = first_column + token;
-    for (std::int64_t c = 0; c < layout.value_columns(); ++c) {
-      auto* to = reinterpret_cast<Bits*>(units + c / kUnitKeys * unit_stride + key / 2 * kUnitKeys);
-      to[c % kUnitKeys * 2 + key % 2] = narrow_bf16(token < tokens ? load_value(layout, unit, token, c) : 0.0F);
+    for (std::int64_t c = 0; c < columns; c += kUnitKeys) {
+      float* pair = units + c / kUnitKeys * unit_stride + key / 2 * kUnitKeys;
+      if (as_it_lies) {
+        if (token % 2 == 0) std::memcpy(pair, unit + (token / 2 * columns + c) * 4, kUnitKeys * 4);
+        continue;
+      }
+      for (std::int64_t i = 0; i < kUnitKeys; ++i) {
+        const float number = token < tokens ? load_value(layout, unit, token, c + i) : 0.0F;
+        reinterpret_cast<Bits*>(pair)[i * 2 + key % 2] = narrow_bf16(number);
+      }
     }
   }
 }

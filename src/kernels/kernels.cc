@@ -40,8 +40,8 @@ constexpr KernelSet<T> MakeKernelSet() {
           .divide_row = DivideColumns<T>,
           .pack_keys = PackKeys<T>,
           .pack_values = PackValues<T>,
-          .unpack_keys = UnpackKeys<T>,
-          .unpack_values = UnpackValues<T>,
+          .unpack_keys = nullptr,
+          .unpack_values = nullptr,
           .pack_queries = PackQueries<T>,
           .hide_masked = HideMasked<T>,
           .weigh = Weigh<T>,
@@ -51,9 +51,16 @@ constexpr KernelSet<T> MakeKernelSet() {
           .read_all = ReadAll<T>};
 }
 
+KernelSet<float> MakeF32KernelSet() {
+  KernelSet<float> kernels = MakeKernelSet<float>();
+  kernels.unpack_keys = UnpackKeys;
+  kernels.unpack_values = UnpackValues;
+  return kernels;
+}
+
 // f32 but for the products.
 KernelSet<float> MakeBf16KernelSet() {
-  KernelSet<float> kernels = MakeKernelSet<float>();
+  KernelSet<float> kernels = MakeF32KernelSet();
 #if HWY_TARGET == HWY_AVX3
   kernels.strip_rows = bf16::kRows;
   kernels.dim_step = kernels.key_step = static_cast<int>(bf16::kStep);
@@ -71,7 +78,7 @@ KernelSet<float> MakeBf16KernelSet() {
 }
 
 const Kernels* Table() {
-  static const Kernels kKernels{MakeKernelSet<float>(), MakeKernelSet<double>(), MakeBf16KernelSet(),
+  static const Kernels kKernels{MakeF32KernelSet(), MakeKernelSet<double>(), MakeBf16KernelSet(),
                                 HWY_TARGET == HWY_AVX3 && bf16_products_here() != Bf16Products::none};
   return &kKernels;
 }

@@ -1,6 +1,6 @@
 // What a SIMD target offers: plain functions over packed tiles, no SIMD type in sight.
 //
-// Kernels know neither plan nor cache nor threads: they get a tile and scratch memory. One body serves all targets
+// Kernels know neither plan nor threads, and of a cache how its units lie: they get a tile and scratch memory. One body serves all targets
 // and both precisions (T = float, double); the scalar specification says what each must compute.
 #pragma once
 
@@ -139,7 +139,8 @@ struct KernelSet {
                       std::int64_t value_dim, std::int64_t unit_stride, T* units);
 
   /// One unit of a cache, of which the first `tokens` (0 to 16) hold something, to the columns from `first_column` on of
-  /// units as pack_keys and pack_values leave them. 16-bit products want 0 behind; others never read it.
+  /// units as pack_keys and pack_values leave them. 16-bit products want 0 behind; others never read it. nullptr in f64,
+  /// which no cache holds.
   void (*unpack_keys)(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens,
                       std::int32_t first_column, T* units);
   void (*unpack_values)(const UnitLayout& layout, const std::byte* unit, std::int64_t tokens,

@@ -115,9 +115,9 @@ HWY_NOINLINE void ScoreStoredStrip(const BlockTask<float>& strip, const RowGroup
   for (std::int32_t first = 0; first < block.end_key; first += kUnit) {
     const std::int32_t next = first + kUnit;
     if (next >= block.end_key) {
-      AskForPage(block.values[0]);
+      AskForStart(block.values[0]);
     } else if (next % block.piece_keys == 0) {
-      AskForPage(block.keys[next / block.piece_keys]);
+      AskForStart(block.keys[next / block.piece_keys]);
     }
     for (int g = 0; g < groups.count; ++g) {
       const ColumnRange seen = SeenOfPanel(groups.of[g], first, kUnit);

@@ -93,11 +93,11 @@ struct Q8ValueColumns {
   }
 };
 
-/// Asks for the first lines of a memory page, soon to be read: the processor then fetches the lines behind them by itself.
-HWY_INLINE void AskForPage(const void* page) {
+/// Asks for the first lines of what is read next: the processor then fetches the lines behind them by itself.
+HWY_INLINE void AskForStart(const void* from) {
   constexpr std::int64_t kLine = 64;
-  hwy::Prefetch(static_cast<const std::byte*>(page));
-  hwy::Prefetch(static_cast<const std::byte*>(page) + kLine);
+  hwy::Prefetch(static_cast<const std::byte*>(from));
+  hwy::Prefetch(static_cast<const std::byte*>(from) + kLine);
 }
 
 /// B that is read from memory front to back, kBytes of it a step (or a pair of steps). Processors fetch ahead within 4 KiB
@@ -112,7 +112,7 @@ struct FromMemory : B {
 #pragma GCC unroll 8
     for (std::uintptr_t line = 0; line < kBytes; line += kLine) hwy::Prefetch(at + kNear + line);
     const std::uintptr_t in_page = reinterpret_cast<std::uintptr_t>(at) % kPage;
-    if (in_page < static_cast<std::uintptr_t>(B::step) * sizeof(*B::at)) AskForPage(at + kPage - in_page);
+    if (in_page < static_cast<std::uintptr_t>(B::step) * sizeof(*B::at)) AskForStart(at + kPage - in_page);
     B::Advance();
   }
 };
@@ -208,7 +208,12 @@ struct PlainValues {
     const T* values = static_cast<const T*>(block.values[key / block.piece_keys]) + row * block.value_stride;
     const Columns<T> columns{values + column / kUnitKeys * block.value_unit + column % kUnitKeys,
                              block.value_stride, block.value_unit};
-    HWY_NAMESPACE::Multiply(d, weights, columns, count, sums);
+    if constexpr (kFromMemory) {
+      constexpr int kBytes = kVectors * kLanes<T> * static_cast<int>(sizeof(T));
+      HWY_NAMESPACE::Multiply(d, weights, FromMemory<Columns<T>, kBytes>{columns}, count, sums);
+    } else {
+      HWY_NAMESPACE::Multiply(d, weights, columns, count, sums);
+    }
   }
 };
 

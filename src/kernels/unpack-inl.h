@@ -80,23 +80,17 @@ HWY_INLINE void UnpackValueColumns(const UnitLayout& layout, const std::byte* un
   StoreSteps(Q8ValueColumns{numbers, stride, 0, scales}, kUnitKeys, to, kUnitKeys);
 }
 
-template <class T>
 void UnpackKeys(const UnitLayout& layout, const std::byte* unit, std::int64_t /*tokens*/, std::int32_t first_column,
-                T* units) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    for (std::int64_t lane = 0; lane < kUnitKeys; lane += kLanes<float>)
-      UnpackKeyLanes(layout, unit, lane, units + first_column * layout.key_dim + lane);
-  }
+                float* units) {
+  for (std::int64_t lane = 0; lane < kUnitKeys; lane += kLanes<float>)
+    UnpackKeyLanes(layout, unit, lane, units + first_column * layout.key_dim + lane);
 }
 
-template <class T>
 void UnpackValues(const UnitLayout& layout, const std::byte* unit, std::int64_t /*tokens*/,
-                  std::int32_t first_column, std::int64_t unit_stride, T* units) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    for (std::int64_t column = 0; column < layout.value_columns(); column += kLanes<float>) {
-      T* to = units + column / kUnitKeys * unit_stride + first_column * kUnitKeys + column % kUnitKeys;
-      UnpackValueColumns(layout, unit, column, to);
-    }
+                  std::int32_t first_column, std::int64_t unit_stride, float* units) {
+  for (std::int64_t column = 0; column < layout.value_columns(); column += kLanes<float>) {
+    float* to = units + column / kUnitKeys * unit_stride + first_column * kUnitKeys + column % kUnitKeys;
+    UnpackValueColumns(layout, unit, column, to);
   }
 }
 

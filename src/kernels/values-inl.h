@@ -197,9 +197,9 @@ HWY_NOINLINE void StoredValueStrip(const BlockTask<float>& strip, const RowGroup
   for (std::int32_t begin = 0; begin < block.end_key; begin += kStep) {
     const std::int32_t next = begin + kStep;
     if (next >= block.end_key) {
-      AskForPage(block.next);
+      AskForStart(block.next);
     } else if (next % block.piece_keys == 0) {
-      AskForPage(block.values[next / block.piece_keys]);
+      AskForStart(block.values[next / block.piece_keys]);
     }
     AddValues<true>(strip, values, groups, begin, next, rescale);
   }

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "src/pages.h"
+#include "src/system_memory.h"
 
 namespace attn {
 namespace {
@@ -22,13 +22,13 @@ thread_local Kept kept;
 
 Scratch::Scratch(std::int64_t bytes) {
   if (bytes > kKeptBytes || kept.in_use) {
-    data_ = allocate_pages(bytes);
+    data_ = allocate_large(bytes);
     owned_ = true;
     return;
   }
   if (kept.bytes < bytes) {
     std::free(kept.memory);
-    kept.memory = allocate_pages(bytes);
+    kept.memory = allocate_large(bytes);
     kept.bytes = kept.memory ? bytes : 0;
   }
   kept.in_use = true;

@@ -144,10 +144,31 @@ TEST(Rope, ByAGivenTableIsTheSame) {
   ASSERT_TRUE(rope_table(options, 16, all, &table).ok());
   const TensorView cos(table.cos.data(), DType::f32, {10, 3}), sin(table.sin.data(), DType::f32, {10, 3});
   Tensor out(DType::f32, x.shape());
-  ASSERT_EQ(rotate(x.view(), out.output(), cos, sin, positions, options).message(), "");
+  ASSERT_EQ(rotate_by_table(x.view(), out.output(), cos, sin, positions, options.layout).message(), "");
   EXPECT_TRUE(same_bits(out, rotated(x, positions, options)));
-  ASSERT_EQ(rotate(x.view(), out.output(), cos, sin, {}, options).message(), "");
+  ASSERT_EQ(rotate_by_table(x.view(), out.output(), cos, sin, {}, options.layout).message(), "");
   EXPECT_TRUE(same_bits(out, rotated(x, {}, options)));
+
+  // A row a query: [B, N, R/2], and as a table.
+  const std::int64_t each[] = {9, 0, 3, 4, 1, 1, 2, 70};
+  RopeTable of_each;
+  ASSERT_TRUE(rope_table(options, 16, each, &of_each).ok());
+  const TensorView each_cos(of_each.cos.data(), DType::f32, {2, 4, 3}),
+      each_sin(of_each.sin.data(), DType::f32, {2, 4, 3});
+  ASSERT_EQ(rotate_by_table(x.view(), out.output(), each_cos, each_sin, {}, options.layout).message(), "");
+  EXPECT_TRUE(same_bits(out, rotated(x, each, options)));
+  ASSERT_EQ(rotate_by_table(x.view(), out.output(), of_each, options.layout).message(), "");
+  EXPECT_TRUE(same_bits(out, rotated(x, each, options)));
+}
+
+TEST(Rope, OfManyRowsOnManyThreadsIsTheSame) {
+  const Tensor x = normal_tensor(DType::f32, {2, 8, 900, 64}, 1);
+  const auto pool = make_thread_pool(3, 0);
+  Tensor out(DType::f32, x.shape());
+  ASSERT_EQ(rotate(x.view(), out.output(), {}, {}, pool.get()).message(), "");
+  Tensor alone(DType::f32, x.shape());
+  ASSERT_EQ(rotate(x.view(), alone.output(), {}, {}, &inline_executor()).message(), "");
+  EXPECT_TRUE(same_bits(out, alone));
 }
 
 TEST(Rope, RefusesWhatMakesNoSense) {
@@ -169,10 +190,22 @@ TEST(Rope, RefusesWhatMakesNoSense) {
   const RopeTable table{4, 8, std::vector<float>(32), std::vector<float>(32)};
   const TensorView angles(table.cos.data(), DType::f32, {4, 8});
   const std::int64_t far[] = {0, 1, 2, 4};
-  EXPECT_EQ(rotate(x.view(), out.output(), angles, angles, far).message(),
+  EXPECT_EQ(rotate_by_table(x.view(), out.output(), angles, angles, far).message(),
             "positions: 4; the table has positions 0 to 3");
-  EXPECT_EQ(rotate(x.view(), out.output(), angles, angles, {}, {.rotary_dim = 4}).message(),
-            "cos: 8 columns, but 4 numbers of a row turn; a column is needed for each pair of them");
+  const TensorView wide_angles(table.cos.data(), DType::f32, {3, 9});
+  EXPECT_EQ(rotate_by_table(x.view(), out.output(), wide_angles, wide_angles).message(),
+            "cos: 9 columns, one for each pair that turns, but rows have 16 numbers; give 1 to 8");
+  EXPECT_EQ(rotate_by_table(x.view(), out.output(), RopeTable{3, 8, {}, {}}, RopeLayout::half_split).message(),
+            "table: 3 positions for 2 sequences of 4 rows; give one a row, for all sequences or for each");
+  EXPECT_NE(rotate_by_table(x.view(), out.output(), RopeTable{4, 8, {}, {}}, RopeLayout::half_split).message(), "");
+  EXPECT_EQ(message({.original_length = 5}),
+            "original_length: given, but only yarn uses it; set scaling to yarn, or leave it out");
+  const float nothing = 0;
+  const TensorView huge(&nothing, DType::f32, {1, 0, std::int64_t{1} << 50, 4});
+  const OutputView huge_out(nullptr, DType::f32, {1, 0, std::int64_t{1} << 50, 4});
+  EXPECT_EQ(rotate(huge, huge_out).message(), "");
+  const TensorView wide_row(&nothing, DType::f32, {1, std::int64_t{1} << 58}, {0, 0});
+  EXPECT_NE(rotate(wide_row, OutputView(nullptr, DType::f32, {0, 0})).message(), "");
   const Tensor wide = normal_tensor(DType::f64, {2, 3, 4, 16}, 1);
   EXPECT_EQ(rotate(wide.view(), out.output()).message(), "x: dtype f64; f32, f16 or bf16 is needed");
   OutputView shifted = x.output();

@@ -1,4 +1,4 @@
-// Memory in whole pages of the system.
+// Large memory from the system.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct FreeMemory {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-/// In huge pages where it fills one; nullptr where it can't be had. Freed by std::free.
-std::byte* allocate_pages(std::int64_t bytes);
+/// Whole pages of the system, huge ones where it fills one; nullptr where it can't be had. Freed by std::free.
+std::byte* allocate_large(std::int64_t bytes);
 
 }  // namespace attn

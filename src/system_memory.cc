@@ -1,4 +1,4 @@
-#include "src/pages.h"
+#include "src/system_memory.h"
 
 #include <sys/mman.h>
 
@@ -9,7 +9,7 @@
 
 namespace attn {
 
-std::byte* allocate_pages(std::int64_t bytes) {
+std::byte* allocate_large(std::int64_t bytes) {
   constexpr std::int64_t kHugePage = 2 << 20;
   if (bytes > std::numeric_limits<std::int64_t>::max() / 2) return nullptr;
   const std::int64_t alignment = bytes >= kHugePage ? kHugePage : 4096;
