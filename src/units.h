@@ -34,7 +34,22 @@ struct UnitLayout {
   std::int64_t key_numbers() const { return scale_bytes(key_dim); }
   std::int64_t value_numbers() const { return scale_bytes(value_columns()); }
 
+  /// Where number d of a token's key lies in its unit, and number c of its value.
+  std::int64_t key_at(std::int64_t token, std::int64_t d) const {
+    if (type == CacheType::bf16) return 4 * (d / 2 * kUnitKeys + token) + d % 2 * 2;
+    return (type == CacheType::q8 ? key_numbers() : 0) + number_bytes() * (d * kUnitKeys + token);
+  }
+  std::int64_t value_at(std::int64_t token, std::int64_t c) const {
+    if (type == CacheType::bf16) return 4 * (token / 2 * value_columns() + c) + token % 2 * 2;
+    return (type == CacheType::q8 ? value_numbers() : 0) + number_bytes() * (token * value_columns() + c);
+  }
+  /// q8: where the scale of a token's number lies, of keys as of values.
+  static std::int64_t scale_at(std::int64_t token, std::int64_t number) {
+    return 2 * (number / kScaleGroup * kUnitKeys + token);
+  }
+
  private:
+  std::int64_t number_bytes() const { return type == CacheType::f32 ? 4 : type == CacheType::q8 ? 1 : 2; }
   static std::int64_t scale_bytes(std::int64_t dims) { return divide_up(dims, kScaleGroup) * kUnitKeys * 2; }
   std::int64_t bytes_of(std::int64_t dims) const {
     constexpr std::int64_t kLine = 64;
@@ -48,38 +63,30 @@ struct UnitLayout {
   }
 };
 
-/// Number d of the key of token `token` of the unit.
-inline float load_key(const UnitLayout& layout, const std::byte* unit, std::int64_t token, std::int64_t d) {
-  const std::int64_t at = d * kUnitKeys + token;
-  switch (layout.type) {
-    case CacheType::f32: return read_as<float>(unit + 4 * at);
-    case CacheType::f16: return widen_f16(read_as<std::uint16_t>(unit + 2 * at));
-    case CacheType::bf16:
-      return widen_bf16(read_as<std::uint16_t>(unit + 4 * (d / 2 * kUnitKeys + token) + d % 2 * 2));
-    case CacheType::q8: {
-      const std::byte* scale = unit + 2 * (d / kScaleGroup * kUnitKeys + token);
-      return static_cast<float>(read_as<std::int8_t>(unit + layout.key_numbers() + at)) *
-             widen_f16(read_as<std::uint16_t>(scale));
-    }
+/// The number at `from`; of q8 without its scale.
+inline float load_number(CacheType type, const std::byte* from) {
+  switch (type) {
+    case CacheType::f32: return read_as<float>(from);
+    case CacheType::f16: return widen_f16(read_as<std::uint16_t>(from));
+    case CacheType::bf16: return widen_bf16(read_as<std::uint16_t>(from));
+    case CacheType::q8: return read_as<std::int8_t>(from);
   }
   return 0;
 }
 
+inline float load_scale(const UnitLayout& layout, const std::byte* unit, std::int64_t token, std::int64_t number) {
+  if (layout.type != CacheType::q8) return 1;
+  return widen_f16(read_as<std::uint16_t>(unit + UnitLayout::scale_at(token, number)));
+}
+
+/// Number d of the key of token `token` of the unit.
+inline float load_key(const UnitLayout& layout, const std::byte* unit, std::int64_t token, std::int64_t d) {
+  return load_number(layout.type, unit + layout.key_at(token, d)) * load_scale(layout, unit, token, d);
+}
+
 /// Number c of the value of token `token` of the unit.
 inline float load_value(const UnitLayout& layout, const std::byte* unit, std::int64_t token, std::int64_t c) {
-  const std::int64_t columns = layout.value_columns(), at = token * columns + c;
-  switch (layout.type) {
-    case CacheType::f32: return read_as<float>(unit + 4 * at);
-    case CacheType::f16: return widen_f16(read_as<std::uint16_t>(unit + 2 * at));
-    case CacheType::bf16:
-      return widen_bf16(read_as<std::uint16_t>(unit + 4 * (token / 2 * columns + c) + token % 2 * 2));
-    case CacheType::q8: {
-      const std::byte* scale = unit + 2 * (c / kScaleGroup * kUnitKeys + token);
-      return static_cast<float>(read_as<std::int8_t>(unit + layout.value_numbers() + at)) *
-             widen_f16(read_as<std::uint16_t>(scale));
-    }
-  }
-  return 0;
+  return load_number(layout.type, unit + layout.value_at(token, c)) * load_scale(layout, unit, token, c);
 }
 
 }  // namespace attn

@@ -72,62 +72,62 @@ void for_chunks(const SourceRows& rows, std::int64_t first, std::int64_t count, 
   }
 }
 
+// Rounds to a type that has no scales.
+void store_number(CacheType type, float number, std::byte* to) {
+  switch (type) {
+    case CacheType::f32: return write_as(to, number);
+    case CacheType::f16: return write_as(to, narrow_f16(number));
+    case CacheType::bf16: return write_as(to, narrow_bf16(number));
+    case CacheType::q8: return;
+  }
+}
+
+// Where the numbers of a chunk go: pairs of them lie `pair` apart, and the second of a pair `second` behind the first.
+struct Places {
+  std::byte* first;
+  std::int64_t second, pair;
+
+  std::byte* operator[](std::int64_t i) const { return first + i / 2 * pair + i % 2 * second; }
+};
+
+template <CacheType kType>
+void store_numbers(const float* chunk, std::int64_t count, const Places& places) {
+  for (std::int64_t i = 0; i < count; ++i) store_number(kType, chunk[i], places[i]);
+}
+
+void store_chunk(CacheType type, const float* chunk, std::int64_t count, const Places& places, std::byte* scale) {
+  switch (type) {
+    case CacheType::f32: return store_numbers<CacheType::f32>(chunk, count, places);
+    case CacheType::f16: return store_numbers<CacheType::f16>(chunk, count, places);
+    case CacheType::bf16: return store_numbers<CacheType::bf16>(chunk, count, places);
+    case CacheType::q8: break;
+  }
+  const Quantised group = quantise(chunk);
+  for (std::int64_t i = 0; i < count; ++i) write_as(places[i], group.numbers[i]);
+  write_as(scale, group.scale);
+}
+
 }  // namespace
 
 void store_keys(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
                 std::byte* unit) {
   for_chunks(rows, first, count, layout.key_dim, [&](std::int64_t token, std::int64_t column, const float* chunk) {
-    const std::int64_t dims = std::min(kChunk, layout.key_dim - column);
-    std::byte* to = unit;
-    switch (layout.type) {
-      case CacheType::f32:
-        for (std::int64_t d = 0; d < dims; ++d) write_as(to + 4 * ((column + d) * kUnitKeys + token), chunk[d]);
-        break;
-      case CacheType::f16:
-        for (std::int64_t d = 0; d < dims; ++d)
-          write_as(to + 2 * ((column + d) * kUnitKeys + token), narrow_f16(chunk[d]));
-        break;
-      case CacheType::bf16:
-        for (std::int64_t d = 0; d < round_up(dims, 2); ++d)
-          write_as(to + 4 * ((column + d) / 2 * kUnitKeys + token) + d % 2 * 2, narrow_bf16(chunk[d]));
-        break;
-      case CacheType::q8: {
-        const Quantised group = quantise(chunk);
-        for (std::int64_t d = 0; d < dims; ++d)
-          write_as(to + layout.key_numbers() + (column + d) * kUnitKeys + token, group.numbers[d]);
-        write_as(to + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
-      }
-    }
+    const std::int64_t at = layout.key_at(token, column);
+    const Places places{unit + at, layout.key_at(token, column + 1) - at, layout.key_at(token, column + 2) - at};
+    store_chunk(layout.type, chunk, std::min(kChunk, layout.key_dim - column), places,
+                unit + UnitLayout::scale_at(token, column));
   });
 }
 
 void store_values(const UnitLayout& layout, const SourceRows& rows, std::int64_t first, std::int64_t count,
                   std::byte* unit) {
-  const std::int64_t stride = layout.value_columns();
   for_chunks(rows, first, count, layout.value_dim,
              [&](std::int64_t token, std::int64_t column, const float* chunk) {
-               const std::int64_t columns = std::min(kChunk, stride - column);
-               std::byte* to = unit;
-               switch (layout.type) {
-                 case CacheType::f32:
-                   std::memcpy(to + 4 * (token * stride + column), chunk,
-                               static_cast<std::size_t>(columns) * sizeof(float));
-                   break;
-                 case CacheType::f16:
-                   for (std::int64_t c = 0; c < columns; ++c)
-                     write_as(to + 2 * (token * stride + column + c), narrow_f16(chunk[c]));
-                   break;
-                 case CacheType::bf16:
-                   for (std::int64_t c = 0; c < columns; ++c)
-                     write_as(to + 4 * (token / 2 * stride + column + c) + token % 2 * 2, narrow_bf16(chunk[c]));
-                   break;
-                 case CacheType::q8: {
-                   const Quantised group = quantise(chunk);
-                   std::memcpy(to + layout.value_numbers() + token * stride + column, group.numbers,
-                               static_cast<std::size_t>(columns));
-                   write_as(to + 2 * (column / kScaleGroup * kUnitKeys + token), group.scale);
-                 }
-               }
+               const std::int64_t at = layout.value_at(token, column);
+               const Places places{unit + at, layout.value_at(token, column + 1) - at,
+                                   layout.value_at(token, column + 2) - at};
+               store_chunk(layout.type, chunk, std::min(kChunk, layout.value_columns() - column), places,
+                           unit + UnitLayout::scale_at(token, column));
              });
 }
 
