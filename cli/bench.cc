@@ -33,7 +33,8 @@ with all.
   [{"name": "mine", "dtype": "f32", "shape": [1, 8, 8, 1024, 1024, 64], "causal": true}]
 shape is B, H, Hkv, N, M, D; dtype is f32, bf16, f16 or f64. "compute": "bf16" multiplies in 16 bits where the
 processor can (see attn run --help); its share is still of the f32 peak. "cache": "f32", "bf16", "f16" or "q8"
-holds keys and values in a KV cache of that type instead of plain tensors. "option": "mask", "bias", "softcap",
+holds keys and values in a KV cache of that type instead of plain tensors (where they fit the processor's caches, shares
+exceed 100 %). "option": "mask", "bias", "softcap",
 "alibi" or "window" (1,024 keys) adds that one.
 
 Example:

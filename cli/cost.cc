@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attn/executor.h"
+#include "attn/kv_cache.h"
 #include "attn/machine.h"
 #include "cli/attention_flags.h"
 #include "cli/numbers.h"
@@ -46,11 +47,22 @@ std::int64_t size_or(const char* flag, const std::string& text, std::int64_t oth
   return text.empty() ? otherwise : parse_whole(flag, text, 1, std::numeric_limits<std::int64_t>::max());
 }
 
-double cache_element_bytes(const std::string& type) {
-  if (type.empty() || type == "f32") return 4;
-  if (type == "bf16" || type == "f16") return 2;
-  if (type == "q8") return 1 + 2.0 / kScaleGroup;  // and its share of a scale
-  throw Failure{2, "--cache-type: \"" + type + "\" is none; give f32, bf16, f16 or q8"};
+CacheType cache_type_of(const std::string& name) {
+  for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
+    if (name == name_of(type) || (name.empty() && type == CacheType::f32)) return type;
+  }
+  throw Failure{2, "--cache-type: \"" + name + "\" is none; give f32, bf16, f16 or q8"};
+}
+
+// As a cache of ours lays them out, padding included: on average over a key and a value.
+double cache_element_bytes(const std::string& name, std::int64_t head_dim) {
+  const KvCacheOptions options{.kv_heads = 1, .key_dim = head_dim, .type = cache_type_of(name), .page_tokens = 16};
+  std::unique_ptr<KvCache> cache;
+  if (!KvCache::create(options, &cache).ok()) {  // larger than any cache: what numbers alone would take
+    return options.type == CacheType::f32 ? 4 : options.type == CacheType::q8 ? 1 + 2.0 / kScaleGroup : 2;
+  }
+  return static_cast<double>(cache->usage().page_bytes) / static_cast<double>(options.page_tokens) /
+         (2 * static_cast<double>(head_dim));
 }
 
 Sizes read_sizes(const CostFlags& flags) {
@@ -61,17 +73,18 @@ Sizes read_sizes(const CostFlags& flags) {
     throw Failure{2, std::string("--heads: ") + std::to_string(heads) + " is no multiple of " +
                          counted(kv_heads, "key/value head") + "; each of them serves equally many query heads"};
   }
-  return Sizes{.tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
-               .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
-               .heads = static_cast<double>(heads),
-               .kv_heads = static_cast<double>(kv_heads),
-               .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
-               .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
-               .cache_element_bytes = cache_element_bytes(flags.cache_type),
-               .causal = flags.causal,
-               .threads = static_cast<int>(flags.threads.empty()
-                                               ? default_executor().threads()
-                                               : parse_whole("--threads", flags.threads, 1, kMostThreads))};
+  return Sizes{
+      .tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
+      .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
+      .heads = static_cast<double>(heads),
+      .kv_heads = static_cast<double>(kv_heads),
+      .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
+      .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
+      .cache_element_bytes = cache_element_bytes(flags.cache_type, size_or("--head-dim", flags.head_dim, 128)),
+      .causal = flags.causal,
+      .threads =
+          static_cast<int>(flags.threads.empty() ? default_executor().threads()
+                                                 : parse_whole("--threads", flags.threads, 1, kMostThreads))};
 }
 
 Cost cost_of(const Sizes& sizes) {

@@ -48,10 +48,12 @@ void tell_cache(Writer& writer, const HeadTrace& head) {
     writer.calculate({{writer.token(i), "out = " + vector_text(step.out, kOutputDigits)}});
   }
   const auto tokens = static_cast<std::int64_t>(head.steps.size());
-  writer.note("The outputs are those of the whole, number for number. After " + count_text(tokens, "token") +
-              " the cache has worked " + count_text(tokens, "key") +
-              " and as many values; starting afresh with each token would have taken " +
-              std::to_string(tokens * (tokens + 1) / 2) + ".");
+  writer.note(
+      "The outputs are those of the whole, number for number, as long as the cache keeps numbers unrounded. "
+      "After " +
+      count_text(tokens, "token") + " the cache has worked " + count_text(tokens, "key") +
+      " and as many values; starting afresh with each token would have taken " +
+      std::to_string(tokens * (tokens + 1) / 2) + ".");
 }
 
 }  // namespace attn::explain

@@ -179,7 +179,7 @@ Status trace_cache(const TensorView& q, const TensorView& k, const TensorView& v
     trace->heads[head].steps = work_through_cache(q, k, v, options, static_cast<std::int64_t>(head), &sees_later);
     if (sees_later < 0) continue;
     return Status::error("cache: " + trace->tokens[static_cast<std::size_t>(sees_later)] +
-                         " sees a token behind it, which a cache does not have yet when it is its turn; "
+                         " sees a later token, which a cache does not have yet when it is its turn; "
                          "hide later tokens, as --causal does");
   }
   return {};

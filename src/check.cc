@@ -111,6 +111,17 @@ Status check_packed_queries(const AttentionOptions& o, Problem* p) {
   return {};
 }
 
+// Queries are their sequence's last tokens, where nothing else is said.
+Status check_appended(const Problem& p) {
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    const Sequence sequence = p.sequence(b);
+    if (sequence.queries <= sequence.keys) continue;
+    return error("q: ", sequence.queries, " queries, but sequence ", b, " of the batch has ", sequence.keys,
+                 " tokens; append their keys and values first, or say by alignment where they sit");
+  }
+  return {};
+}
+
 Status check_cached(const AttentionOptions& o, Problem* p) {
   if (!o.key_lengths.empty() || !o.key_starts.empty() || o.key_offset != 0) {
     return error(!o.key_lengths.empty()  ? "key_lengths"
@@ -120,11 +131,15 @@ Status check_cached(const AttentionOptions& o, Problem* p) {
   }
   p->longest_keys = p->k.shape[2];
   p->query_starts = o.query_starts;
-  if (p->packed()) return check_packed_queries(o, p);
-  p->batch = p->q.shape[0];
-  p->longest_queries = p->q.shape[2];
-  p->query_lengths = o.query_lengths;
-  return check_lengths("query_lengths", o.query_lengths, p->batch, p->longest_queries);
+  if (p->packed()) {
+    ATTN_RETURN_IF_ERROR(check_packed_queries(o, p));
+  } else {
+    p->batch = p->q.shape[0];
+    p->longest_queries = p->q.shape[2];
+    p->query_lengths = o.query_lengths;
+    ATTN_RETURN_IF_ERROR(check_lengths("query_lengths", o.query_lengths, p->batch, p->longest_queries));
+  }
+  return o.alignment == Alignment::equal_lengths ? check_appended(*p) : Status();
 }
 
 Status check_ragged(const AttentionOptions& o, Problem* p) {
@@ -358,9 +373,11 @@ Status check_dropped(const Problem& p) {
         return std::max(from, cached.dropped_from) < std::min(to, cached.dropped_to);
       };
       if (!meets(keys.first, keys.sink_end) && !meets(keys.begin, keys.end)) continue;
+      const std::int64_t position = saturating_add(sequence.position_offset, i);
       return error("cache: tokens ", cached.dropped_from, " to ", cached.dropped_to - 1, " of sequence ", b,
-                   " of the batch were dropped, but query ", i,
-                   " sees some of them; set causal and window_left (and sink_tokens) so that it does not");
+                   " of the batch were dropped, but query ", i, " at position ", position, " sees tokens ",
+                   keys.begin, " to ", keys.end - 1, keys.sink_end > keys.first ? " and sink tokens" : "",
+                   "; drop less, or see less by causal, window_left and sink_tokens");
     }
   }
   return {};

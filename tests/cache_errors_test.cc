@@ -119,6 +119,10 @@ TEST_F(CacheErrors, OfAttendNameWhatACacheKnowsItself) {
   EXPECT_EQ(attend(options, {2, 2, 1, 4}), "q: batch 2, but 1 sequences are given; each needs its queries");
   EXPECT_EQ(attend(options, {1, 2, 1, 4}, DType::f64),
             "q: dtype f64; attention over a cache is computed in f32: give f32, f16 or bf16");
+  EXPECT_EQ(
+      attend(options, {1, 2, 21, 4}),
+      "q: 21 queries, but sequence 0 of the batch has 20 tokens; append their keys and values first, or say by "
+      "alignment where they sit");
   const std::int64_t lengths[] = {3};
   options.key_lengths = lengths;
   EXPECT_EQ(attend(options),
@@ -133,10 +137,10 @@ TEST_F(CacheErrors, OfDroppedTokensNameTheQueryThatWouldSeeThem) {
   ASSERT_TRUE(cache_->drop_before(id_, 10, 2).ok());
   AttentionOptions options;
   options.causal = true;
-  EXPECT_EQ(
-      attend(options),
-      "cache: tokens 2 to 9 of sequence 0 of the batch were dropped, but query 0 sees some of them; set causal and "
-      "window_left (and sink_tokens) so that it does not");
+  EXPECT_EQ(attend(options),
+            "cache: tokens 2 to 9 of sequence 0 of the batch were dropped, but query 0 at position 19 sees tokens "
+            "0 to 19; "
+            "drop less, or see less by causal, window_left and sink_tokens");
   options.window_left = 9;
   EXPECT_EQ(attend(options), "");
   options.window_left = 10;

@@ -108,6 +108,8 @@ Answer attend(const Problem& p, const CachedProblem& cached) {
       Tensor(DType::f32, {p.sizes.batch, p.sizes.query_heads, p.sizes.queries})};
   AttentionOptions options = p.options();
   options.key_lengths = {};
+  // Some random problems have more queries than keys, which the default would take for an append that was forgotten.
+  if (options.alignment == Alignment::equal_lengths) options.alignment = Alignment::bottom_right;
   const Status status =
       cached.cache->attend(cached.sequences, p.q.view(), answer.out.output(), options, answer.lse.output());
   EXPECT_EQ(status.message(), "");

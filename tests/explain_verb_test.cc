@@ -72,7 +72,7 @@ TEST_F(Explain, ThroughACacheGivesTheSameOutputs) {
   ASSERT_EQ(heads["steps"].size(), 2U);
   EXPECT_EQ(heads["steps"][1][2]["out"][0], heads["out"][2][1]);
   write_text("late.json", R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "cache": true})");
-  expect_refused({"late.json"}, "late.json: cache: 0 sees a token behind it");
+  expect_refused({"late.json"}, "late.json: cache: 0 sees a later token");
   write_text("short.json",
              R"({"q": [[1], [1]], "k": [[1], [2]], "v": [[1], [5]], "causal": "top-left", "lengths": [1]})");
   EXPECT_EQ(json_of({"short.json", "--cache"})["steps"][1]["keys"], nlohmann::json({0}));
@@ -95,7 +95,7 @@ TEST_F(Explain, WritesFilesWhole) {
 }
 
 TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
-  expect_refused({"--cache", "--no-mask"}, "--cache: order sees a token behind it");
+  expect_refused({"--cache", "--no-mask"}, "--cache: order sees a later token");
   expect_refused({"--backward"}, "--backward is not available in this version");
   expect_refused({"--mistake", "no-scale"}, "--mistake is not available in this version");
   expect_refused({"--format", "html", "-o", "x.html"}, "--format html is not available in this version");

@@ -34,7 +34,8 @@ enum class CacheType : std::uint8_t {
   f32,
   bf16,
   f16,
-  q8,  ///< int8 times an f16 scale that kScaleGroup numbers of a token's head share; 8.5 bits a number
+  q8,  ///< int8 times an f16 scale that kScaleGroup numbers of a token's head share; 8.5 bits a number where a head has a multiple of
+       ///< 64 of them, more otherwise
 };
 
 /// Neighbouring numbers of a row that share a scale in CacheType::q8. Large enough that scales take 6 % of the memory,

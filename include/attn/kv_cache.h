@@ -1,6 +1,7 @@
 // A KV cache: keys and values of many sequences, stored once and read by every later query.
 //
-// A cache is one layer's: a model has one a layer. Keys and values lie in pages of a pool, packed as the kernels stream
+// A cache is one layer's: a model has one a layer, and the same calls in the same order give the same ids in each. Where append()
+// fails in a later layer, truncate() takes the earlier ones back. Keys and values lie in pages of a pool, packed as the kernels stream
 // them, and never move. Attention over it gives the bits that attn::forward gives on the same (stored) numbers: for f32 what
 // was appended; for bf16, f16 and q8 the numbers rounded (docs/numerics.md). f16 holds up to 65,504 and infinity beyond;
 // in q8 a NaN, an infinity or a number beyond 8.3 million makes its group of kScaleGroup numbers NaN.
@@ -31,20 +32,21 @@ using SequenceId = std::int64_t;
 struct KvCacheOptions {
   std::int64_t kv_heads = 0;   ///< at least 1
   std::int64_t key_dim = 0;    ///< Dk, at least 1
-  std::int64_t value_dim = 0;  ///< Dv, at least 1; 0: as key_dim
+  std::int64_t value_dim = 0;  ///< Dv, at least 1; 0: as key_dim. Values are padded to a multiple of 16
   CacheType type = CacheType::f32;
   /// Tokens of a page, a power of two from 16 to 65,536. Small pages waste less behind a sequence's end and are copied
   /// faster after a fork; from 256 on decode is fastest.
   std::int64_t page_tokens = 256;
   /// Pages take no more bytes than this; absent: as many as the machine gives.
-  std::optional<std::int64_t> most_bytes;
+  std::optional<std::int64_t> most_bytes = std::nullopt;
   /// Who converts what is appended, where that is much; nullptr: default_executor().
   Executor* executor = nullptr;
 };
 
 struct KvCacheUsage {
-  std::int64_t page_bytes = 0;    ///< of one page
-  std::int64_t pages = 0;         ///< that there is memory for
+  std::int64_t page_bytes = 0;  ///< of one page
+  std::int64_t pages =
+      0;  ///< that there is memory for; it comes in steps of 2 MiB, or of a quarter of what there is
   std::int64_t pages_in_use = 0;  ///< by sequences; a page that several share counts once
   std::int64_t sequences = 0;
   std::int64_t tokens = 0;  ///< stored, each sequence's own and shared ones alike; dropped ones not
@@ -75,13 +77,14 @@ class KvCache {
                 std::span<const std::int64_t> starts = {});
 
   /// Attention of new queries over what the sequences hold: q [B, Hq, N, Dk], out [B, Hq, N, Dv], lse [B, Hq, N]. Ragged
-  /// queries by options.query_lengths, or packed by options.query_starts (key lengths are the cache's own).
+  /// queries by options.query_lengths, or packed by options.query_starts (key lengths are the cache's own): a sequence's are
+  /// its last tokens.
   /// Positions are absolute: token j of a sequence is at position j. Without an alignment queries are the sequence's last
   /// ones (bottom_right), so that after append() of a prompt, or of one token, causal means what it should. Masks and biases
   /// broadcast against [B, Hq, N, M], M the length of the longest sequence. A sequence may be named more than once.
   /// Time as attn::forward; memory beyond the tensors O(B + N), and of 16-bit and q8 pages those of some heads in f32 where
   /// there are many queries.
-  /// Errors: as attn::forward; key_lengths, key_starts or key_offset given; f64; an unknown sequence; a dropped token that
+  /// Errors: as attn::forward; more queries than the sequence has tokens, where no alignment is given; key_lengths, key_starts or key_offset given; f64; an unknown sequence; a dropped token that
   /// a query would see by its intervals.
   Status attend(std::span<const SequenceId> sequences, const TensorView& q, const OutputView& out,
                 const AttentionOptions& options = {}, const std::optional<OutputView>& lse = std::nullopt) const;
@@ -90,12 +93,14 @@ class KvCache {
   /// O(pages). Errors: an unknown sequence; memory that can't be had.
   Status fork(SequenceId sequence, SequenceId* copy);
 
-  /// Takes back all tokens from position `tokens` on (speculative decoding). O(pages freed). Errors: an unknown sequence;
+  /// Takes back all tokens from position `tokens` on (speculative decoding). Also into a dropped range: what is appended there is present again. O(pages freed). Errors: an unknown sequence;
   /// `tokens` below 0 or above the length.
   Status truncate(SequenceId sequence, std::int64_t tokens);
 
   /// Gives up the tokens before `position`, but for the first `sink_tokens`: for windows. Their pages are freed as far as
-  /// they hold no other token; positions stay what they are. O(pages freed). Errors: an unknown sequence; a position below 0
+  /// they hold no other token; positions stay what they are. A next query at position p with window_left w sees from p − w on:
+  /// drop_before(length − w), with the length that is sure where tokens may be taken back. Fewer sink tokens than before
+  /// give up the others, so every call names them. O(pages freed). Errors: an unknown sequence; a position below 0
   /// or above the length; more sink tokens than an earlier call has kept.
   Status drop_before(SequenceId sequence, std::int64_t position, std::int64_t sink_tokens = 0);
 

@@ -38,9 +38,9 @@ struct RopeOptions {
   RopeScaling scaling = RopeScaling::none;
   double factor = 1;  ///< with a scaling: context length over that of the training; at least 1
   // yarn:
-  std::int64_t original_length = 0;        ///< the context length of the training
-  double beta_fast = 32, beta_slow = 1;    ///< turns within original_length where the ramp begins and ends
-  std::optional<double> attention_factor;  ///< absent: 0.1·ln(factor) + 1
+  std::int64_t original_length = 0;      ///< the context length of the training
+  double beta_fast = 32, beta_slow = 1;  ///< turns within original_length where the ramp begins and ends
+  std::optional<double> attention_factor = std::nullopt;  ///< absent: 0.1·ln(factor) + 1
 };
 
 /// The angles of some rows: row i of the table is that of the i-th position it was made for.
@@ -64,7 +64,7 @@ Status rope_table(std::span<const double> frequencies, double attention_factor,
 
 /// out = x rotated: both [B, heads, N, D] (or fewer dimensions, aligned right), f32, f16 or bf16, computed in f32; `out` may
 /// be `x` itself, and must not share memory with it otherwise. `positions` are [N], for all sequences, or [B · N],
-/// sequence after sequence; empty: 0 … N − 1. Numbers behind rotary_dim are copied. O(B · heads · N · D).
+/// sequence after sequence (negative ones turn backwards); empty: 0 … N − 1. Numbers behind rotary_dim are copied. O(B · heads · N · D).
 /// Errors: shapes, dtypes or options that do not fit; memory that can't be had.
 Status rotate(const TensorView& x, const OutputView& out, std::span<const std::int64_t> positions = {},
               const RopeOptions& options = {}, Executor* executor = nullptr);

@@ -123,10 +123,10 @@ Status read_header(CheckedReader* file, Header* header) {
   header->next_id = file->read_number();
   if (header->next_id < 0 || header->next_id > kMostIds) return file->refuse("has a next id that no cache has");
   if (const Status sizes = check_cache_options(o); !sizes.ok())
-    return file->refuse("has sizes of no cache: " + sizes.message());
+    return file->refuse("has sizes that no cache has: " + sizes.message());
   header->sequences = file->read_count(5 * sizeof(std::int64_t));
   header->pages = file->read_count(least_page_bytes(o));
-  return file->ok() ? Status() : file->refuse("ends too early, or claims more than it holds");
+  return file->ok() ? Status() : file->refuse("was cut short, or claims more than it holds");
 }
 
 bool is_dropped(const SequencePages& s, std::int64_t from, std::int64_t to) {
@@ -166,7 +166,7 @@ Status read_pages(CheckedReader* file, const PageList& needed, const std::vector
     if (entry == needed.entries.end() || entry->second.tokens != tokens)
       return file->refuse("has a page that does not fit its sequences");
     const std::int64_t units = divide_up(tokens, kUnitKeys);
-    if (layout.kv_heads * units * (layout.unit.key_bytes() + layout.unit.value_bytes()) > file->remaining()) break;
+    if (!file->expect(layout.kv_heads * units * (layout.unit.key_bytes() + layout.unit.value_bytes()))) break;
     for_units(layout, *page, tokens, [&](std::byte* bytes, std::size_t count) { file->read(bytes, count); });
   }
   return {};

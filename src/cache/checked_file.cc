@@ -116,6 +116,11 @@ void CheckedReader::read(void* bytes, std::size_t count) {
   checksum_ = checksum_of(checksum_, bytes, count);
 }
 
+bool CheckedReader::expect(std::int64_t bytes) {
+  too_short_ = too_short_ || bytes > remaining_;
+  return !too_short_;
+}
+
 bool CheckedReader::read_bytes(void* bytes, std::size_t count) {
   auto* to = static_cast<std::byte*>(bytes);
   for (std::size_t done = 0; done < count;) {
@@ -140,7 +145,7 @@ std::int64_t CheckedReader::read_count(std::int64_t bytes_each) {
 }
 
 Status CheckedReader::finish() {
-  if (too_short_) return refuse("ends too early, or claims more than it holds");
+  if (too_short_) return refuse("was cut short, or claims more than it holds");
   if (remaining_ != 0) return refuse("has bytes behind its end");
   std::uint32_t checksum = 0;
   if (!read_bytes(&checksum, sizeof checksum) || checksum != checksum_)

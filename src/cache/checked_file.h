@@ -68,6 +68,9 @@ class CheckedReader {
   /// A count of things of which each takes at least `bytes_each` in the file: no more than can still come.
   std::int64_t read_count(std::int64_t bytes_each);
 
+  /// Whether so many bytes can still come; if not, the file is too short.
+  bool expect(std::int64_t bytes);
+
   /// False once the file was too short.
   bool ok() const { return !too_short_; }
   std::int64_t remaining() const { return remaining_; }
