@@ -12,6 +12,9 @@ namespace attn {
 namespace {
 
 Status check_rotary_dim(std::int64_t rotary_dim, std::int64_t head_dim) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (rotary_dim > kMost)
+    return error("rotary_dim: ", rotary_dim, "; no more than ", kMost, " numbers of a row can turn");
   if (rotary_dim >= 2 && rotary_dim % 2 == 0 && rotary_dim <= head_dim) return {};
   return error("rotary_dim: ", rotary_dim, ", but rows have ", head_dim,
                " numbers; it is even, at least 2 and no more than they have");
