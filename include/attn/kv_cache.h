@@ -1,10 +1,11 @@
 // A KV cache: keys and values of many sequences, stored once and read by every later query.
 //
-// A cache is one layer's: a model has one a layer, and the same calls in the same order give the same ids in each. Where append()
-// fails in a later layer, truncate() takes the earlier ones back. Keys and values lie in pages of a pool, packed as the kernels stream
-// them, and never move. Attention over it gives the bits that attn::forward gives on the same (stored) numbers: for f32 what
-// was appended; for bf16, f16 and q8 the numbers rounded (docs/numerics.md). f16 holds up to 65,504 and infinity beyond;
-// in q8 a NaN, an infinity or a number beyond 8.3 million makes its group of kScaleGroup numbers NaN.
+// A cache is one layer's: a model has one a layer, and the same calls in the same order give the same ids in each. Where
+// append() fails in a later layer, truncate() takes the earlier ones back. Keys and values lie in pages of a pool, packed
+// as the kernels stream them, and never move. Attention over it gives the bits that attn::forward gives on the same
+// (stored) numbers: for f32 what was appended; for bf16, f16 and q8 the numbers rounded (docs/numerics.md). f16 holds up
+// to 65,504 and infinity beyond; in q8 a NaN, an infinity or a number beyond 8.3 million makes its group of kScaleGroup
+// numbers NaN.
 // Source: pages and sharing as in PagedAttention (Kwon et al., 2023).
 //
 // Threads: const functions may run at the same time as each other; the others need the cache for themselves.
@@ -44,9 +45,8 @@ struct KvCacheOptions {
 };
 
 struct KvCacheUsage {
-  std::int64_t page_bytes = 0;  ///< of one page
-  std::int64_t pages =
-      0;  ///< that there is memory for; it comes in steps of 2 MiB, or of a quarter of what there is
+  std::int64_t page_bytes = 0;    ///< of one page
+  std::int64_t pages = 0;         ///< that there is memory for, in steps of 2 MiB or a quarter of what there is
   std::int64_t pages_in_use = 0;  ///< by sequences; a page that several share counts once
   std::int64_t sequences = 0;
   std::int64_t tokens = 0;  ///< stored, each sequence's own and shared ones alike; dropped ones not
@@ -67,8 +67,7 @@ class KvCache {
 
   /// Appends tokens to one sequence: k [Hkv, n, Dk], v [Hkv, n, Dv], f32, f16 or bf16, any strides ([n, D] where there is one
   /// head; a leading 1 is allowed). O(n), whatever the sequence's length, and one page copied where its last one is shared.
-  /// Errors: an unknown sequence, wrong shapes,
-  /// no free page within the budget.
+  /// Errors: an unknown sequence, wrong shapes, no free page within the budget.
   Status append(SequenceId sequence, const TensorView& k, const TensorView& v);
 
   /// The same for many sequences at once, all or none: k [B, Hkv, n, Dk]; or, with `starts` ([B + 1], ascending from 0),
@@ -78,14 +77,13 @@ class KvCache {
 
   /// Attention of new queries over what the sequences hold: q [B, Hq, N, Dk], out [B, Hq, N, Dv], lse [B, Hq, N]. Ragged
   /// queries by options.query_lengths, or packed by options.query_starts (key lengths are the cache's own): a sequence's are
-  /// its last tokens.
-  /// Positions are absolute: token j of a sequence is at position j. Without an alignment queries are the sequence's last
+  /// its last tokens. Positions are absolute: token j of a sequence is at position j. Without an alignment queries are the sequence's last
   /// ones (bottom_right), so that after append() of a prompt, or of one token, causal means what it should. Masks and biases
   /// broadcast against [B, Hq, N, M], M the length of the longest sequence. A sequence may be named more than once.
   /// Time as attn::forward; memory beyond the tensors O(B + N), and of 16-bit and q8 pages those of some heads in f32 where
   /// there are many queries.
-  /// Errors: as attn::forward; more queries than the sequence has tokens, where no alignment is given; key_lengths, key_starts or key_offset given; f64; an unknown sequence; a dropped token that
-  /// a query would see by its intervals.
+  /// Errors: as attn::forward; more queries than the sequence has tokens, where no alignment is given; key_lengths,
+  /// key_starts or key_offset given; f64; an unknown sequence; a dropped token that a query would see by its intervals.
   Status attend(std::span<const SequenceId> sequences, const TensorView& q, const OutputView& out,
                 const AttentionOptions& options = {}, const std::optional<OutputView>& lse = std::nullopt) const;
 
@@ -93,8 +91,8 @@ class KvCache {
   /// O(pages). Errors: an unknown sequence; memory that can't be had.
   Status fork(SequenceId sequence, SequenceId* copy);
 
-  /// Takes back all tokens from position `tokens` on (speculative decoding). Also into a dropped range: what is appended there is present again. O(pages freed). Errors: an unknown sequence;
-  /// `tokens` below 0 or above the length.
+  /// Takes back all tokens from position `tokens` on (speculative decoding). Also into a dropped range: what is appended
+  /// there is present again. O(pages freed). Errors: an unknown sequence; `tokens` below 0 or above the length.
   Status truncate(SequenceId sequence, std::int64_t tokens);
 
   /// Gives up the tokens before `position`, but for the first `sink_tokens`: for windows. Their pages are freed as far as
