@@ -102,6 +102,7 @@ TEST(CacheStore, TakesPackedTokens) {
     const Tensor v = tokens_of(p.v, 0, starts[i], starts[i + 1] - starts[i]);
     ASSERT_EQ(cache->append(alone[i], k.view(), v.view()).message(), "");
     EXPECT_EQ(cache->length(packed[i]), starts[i + 1] - starts[i]);
+    if (starts[i + 1] == starts[i]) continue;
     Tensor of_packed(DType::f32, {1, 2, 1, 8}), of_alone(DType::f32, {1, 2, 1, 8});
     ASSERT_TRUE(cache->attend({&packed[i], 1}, p.q.view(), of_packed.output()).ok());
     ASSERT_TRUE(cache->attend({&alone[i], 1}, p.q.view(), of_alone.output()).ok());

@@ -39,9 +39,14 @@ Status check_cache_options(const KvCacheOptions& o) {
   }
   if (o.type > CacheType::q8) return error("type: ", static_cast<int>(o.type), "; it is f32, bf16, f16 or q8");
   const std::int64_t page = layout_of(o).page_bytes();
-  if (page > std::numeric_limits<std::int64_t>::max() / 4 || o.most_bytes.value_or(page) < page) {
-    return error("most_bytes: ", o.most_bytes.value_or(0), ", but a page of ", o.page_tokens, " tokens takes ",
-                 page, "; allow more, or make pages smaller");
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  if (page > kLargest) {
+    return error("page_tokens: a page of ", o.page_tokens, " tokens of ", o.kv_heads, " heads takes ", page,
+                 " bytes, and ", kLargest, " are the most; make pages smaller");
+  }
+  if (o.most_bytes.value_or(page) < page) {
+    return error("most_bytes: ", *o.most_bytes, ", but a page of ", o.page_tokens, " tokens takes ", page,
+                 "; allow more, or make pages smaller");
   }
   return {};
 }
