@@ -155,6 +155,13 @@ void AttentionFlags::add_to(CLI::App& verb) {
   option("--threads", threads, "N", "Default: one a processor, or ATTN_THREADS");
 }
 
+std::optional<CacheType> cache_type_named(std::string_view name) {
+  for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
+    if (name == name_of(type)) return type;
+  }
+  return std::nullopt;
+}
+
 AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int64_t query_heads, DType compute) {
   check_effects(flags);
   AttentionSetup setup;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attn/executor.h"
@@ -50,6 +51,9 @@ struct AttentionSetup {
   AttentionSetup(AttentionSetup&&) = default;
   AttentionSetup& operator=(AttentionSetup&&) = default;
 };
+
+/// "f32", "bf16", "f16" or "q8"; nothing for other names.
+std::optional<CacheType> cache_type_named(std::string_view name);
 
 /// Turns the flags into options for `batch` sequences of `query_heads` heads that are computed in f32 or f64: reads
 /// the files that they name and makes the thread pool. Throws Failure{2} that names the flag.

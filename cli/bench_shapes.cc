@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attn/isa.h"
+#include "cli/attention_flags.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -72,8 +73,8 @@ std::string option_named(const std::string& where, const json& value) {
 }
 
 CacheType cache_named(const std::string& where, const json& value) {
-  for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
-    if (value == name_of(type)) return type;
+  if (value.is_string()) {
+    if (const auto type = cache_type_named(value.get<std::string>())) return *type;
   }
   refuse(where, "cache " + value.dump() + " is none; give \"f32\", \"bf16\", \"f16\" or \"q8\", or leave it out");
 }

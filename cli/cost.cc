@@ -48,9 +48,8 @@ std::int64_t size_or(const char* flag, const std::string& text, std::int64_t oth
 }
 
 CacheType cache_type_of(const std::string& name) {
-  for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::f16, CacheType::q8}) {
-    if (name == name_of(type) || (name.empty() && type == CacheType::f32)) return type;
-  }
+  if (name.empty()) return CacheType::f32;
+  if (const auto type = cache_type_named(name)) return *type;
   throw Failure{2, "--cache-type: \"" + name + "\" is none; give f32, bf16, f16 or q8"};
 }
 

@@ -2,7 +2,6 @@
 #include "formats/gguf.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>

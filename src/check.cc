@@ -13,9 +13,7 @@ namespace attn {
 namespace {
 
 Status check_input(std::string_view name, const TensorView& view, View4* result) {
-  if (view.rank < 2 || view.rank > 4) {
-    return error(name, ": ", view.rank, " dimensions; [N, D], [heads, N, D] or [batch, heads, N, D] is needed");
-  }
+  ATTN_RETURN_IF_ERROR(check_rank(name, view));
   if (!is_float(view.dtype)) return error(name, ": dtype bool; f32, f64, f16 or bf16 is needed");
   ATTN_RETURN_IF_ERROR(check_memory(name, view));
   *result = aligned_right<const std::byte>(view, 4);

@@ -75,10 +75,7 @@ Status check_state(std::string_view name, const State& state, Destination* parts
   if (state.out.dtype != DType::f32 && state.out.dtype != DType::f64) {
     return error(name, ".out: dtype ", name_of(state.out.dtype), "; states are f32, or f64 where q is f64");
   }
-  if (state.out.rank < 2 || state.out.rank > 4) {
-    return error(name, ".out: ", state.out.rank,
-                 " dimensions; [N, D], [heads, N, D] or [batch, heads, N, D] is needed");
-  }
+  ATTN_RETURN_IF_ERROR(check_rank(named(".out"), state.out));
   const OutputView4 out = aligned_right<std::byte>(state.out, 4);
   if (out.shape[3] < 1) return error(name, ".out: head dim 0; Dv is at least 1");
   ATTN_RETURN_IF_ERROR(check_output(named(".out"), state.out, out.shape, state.out.dtype, &parts->out));

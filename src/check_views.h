@@ -49,6 +49,13 @@ Status check_memory(std::string_view name, const BasicTensorView<Pointer>& view)
   return {};
 }
 
+/// A tensor of rows: [N, D], with heads and a batch in front or without.
+template <class Pointer>
+Status check_rank(std::string_view name, const BasicTensorView<Pointer>& view) {
+  if (view.rank >= 2 && view.rank <= 4) return {};
+  return error(name, ": ", view.rank, " dimensions; [N, D], [heads, N, D] or [batch, heads, N, D] is needed");
+}
+
 /// Offsets that cut `total` packed rows: ascending from 0.
 inline Status check_starts(std::string_view name, std::span<const std::int64_t> starts, std::int64_t total) {
   if (starts.front() != 0) return error(name, ": begins with ", starts.front(), "; the first sequence starts at 0");

@@ -64,12 +64,15 @@ bool is_same_memory(const View4& x, const OutputView4& out) {
   return x.data == out.data && x.dtype == out.dtype && x.shape == out.shape && x.strides == out.strides;
 }
 
+Status check_numbers(const char* name, const TensorView& view) {
+  if (!is_float(view.dtype) || view.dtype == DType::f64)
+    return error(name, ": dtype ", name_of(view.dtype), "; f32, f16 or bf16 is needed");
+  return check_memory(name, view);
+}
+
 Status check_x(const TensorView& x, View4* result) {
-  if (x.rank < 2 || x.rank > 4)
-    return error("x: ", x.rank, " dimensions; [N, D], [heads, N, D] or [batch, heads, N, D] is needed");
-  if (!is_float(x.dtype) || x.dtype == DType::f64)
-    return error("x: dtype ", name_of(x.dtype), "; f32, f16 or bf16 is needed");
-  ATTN_RETURN_IF_ERROR(check_memory("x", x));
+  ATTN_RETURN_IF_ERROR(check_rank("x", x));
+  ATTN_RETURN_IF_ERROR(check_numbers("x", x));
   *result = aligned_right<const std::byte>(x, 4);
   return {};
 }
@@ -116,9 +119,7 @@ Status count_positions(const View4& x, std::span<const std::int64_t>* positions,
 Status check_angles(const char* name, const TensorView& angles, const View4& x, View4* view) {
   if (angles.rank != 2 && angles.rank != 3)
     return error(name, ": ", angles.rank, " dimensions; [positions, R/2] or [batch, N, R/2] is needed");
-  if (!is_float(angles.dtype) || angles.dtype == DType::f64)
-    return error(name, ": dtype ", name_of(angles.dtype), "; f32, f16 or bf16 is needed");
-  ATTN_RETURN_IF_ERROR(check_memory(name, angles));
+  ATTN_RETURN_IF_ERROR(check_numbers(name, angles));
   const std::int64_t columns = angles.shape[angles.rank - 1];
   if (columns < 1 || columns > x.shape[3] / 2) {
     return error(name, ": ", columns, " columns, one for each pair that turns, but rows have ", x.shape[3],
@@ -187,13 +188,10 @@ Status rotate(const TensorView& x, const OutputView& out, std::span<const std::i
   View4 rows;
   ATTN_RETURN_IF_ERROR(check_x(x, &rows));
   ATTN_RETURN_IF_ERROR(check_positions(positions, rows));
+  std::vector<std::int64_t> counted;
+  if (has_elements(rows)) ATTN_RETURN_IF_ERROR(count_positions(rows, &positions, &counted));
   RopeTable table;
-  ATTN_RETURN_IF_ERROR(rope_table(options, rows.shape[3], {}, &table));  // its rules, also where x has no elements
-  if (has_elements(rows)) {
-    std::vector<std::int64_t> counted;
-    ATTN_RETURN_IF_ERROR(count_positions(rows, &positions, &counted));
-    ATTN_RETURN_IF_ERROR(rope_table(options, rows.shape[3], positions, &table));
-  }
+  ATTN_RETURN_IF_ERROR(rope_table(options, rows.shape[3], positions, &table));
   return rotate_by_table(x, out, table, options.layout, executor);
 }
 

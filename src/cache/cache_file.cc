@@ -17,6 +17,7 @@
 #include "attn/kv_cache.h"
 #include "src/cache/checked_file.h"
 #include "src/cache/contents.h"
+#include "src/cache/store_tokens.h"
 #include "src/sentence.h"
 
 namespace attn {
@@ -56,16 +57,6 @@ PageList list_pages(const KvCache::Contents& contents) {
   return list;
 }
 
-// Calls `move(bytes, count)` for the units of a page that hold its first tokens.
-template <class Move>
-void for_units(const PageLayout& layout, const Page& page, std::int64_t tokens, const Move& move) {
-  const std::int64_t units = divide_up(tokens, kUnitKeys);
-  for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
-    move(page.head(head), static_cast<std::size_t>(units * layout.unit.key_bytes()));
-    move(page.head(head) + layout.value_offset(0), static_cast<std::size_t>(units * layout.unit.value_bytes()));
-  }
-}
-
 void write_cache(const KvCache::Contents& contents, const PageList& list, CheckedWriter* file) {
   const KvCacheOptions& o = contents.options;
   file->write(kMagic, sizeof kMagic);
@@ -85,8 +76,9 @@ void write_cache(const KvCache::Contents& contents, const PageList& list, Checke
   for (const Page* page : list.pages) {
     const std::int64_t tokens = list.entries.at(page).tokens;
     file->write_number(tokens);
-    for_units(contents.layout, *page, tokens,
-              [&](const std::byte* bytes, std::size_t count) { file->write(bytes, count); });
+    for_units(contents.layout, tokens, [&](std::int64_t head, std::int64_t offset, std::size_t bytes) {
+      file->write(page->head(head) + offset, bytes);
+    });
   }
 }
 
@@ -167,7 +159,9 @@ Status read_pages(CheckedReader* file, const PageList& needed, const std::vector
       return file->refuse("has a page that does not fit its sequences");
     const std::int64_t units = divide_up(tokens, kUnitKeys);
     if (!file->expect(layout.kv_heads * units * (layout.unit.key_bytes() + layout.unit.value_bytes()))) break;
-    for_units(layout, *page, tokens, [&](std::byte* bytes, std::size_t count) { file->read(bytes, count); });
+    for_units(layout, tokens, [&](std::int64_t head, std::int64_t offset, std::size_t bytes) {
+      file->read(page->head(head) + offset, bytes);
+    });
   }
   return {};
 }

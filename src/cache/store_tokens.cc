@@ -132,21 +132,15 @@ void store_values(const UnitLayout& layout, const SourceRows& rows, std::int64_t
 }
 
 void clear_tokens(const PageLayout& layout, std::int64_t tokens, const Page& page) {
-  const std::int64_t units = divide_up(tokens, kUnitKeys);
-  for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
-    std::memset(page.head(head), 0, static_cast<std::size_t>(units * layout.unit.key_bytes()));
-    std::memset(page.head(head) + layout.value_offset(0), 0,
-                static_cast<std::size_t>(units * layout.unit.value_bytes()));
-  }
+  for_units(layout, tokens, [&](std::int64_t head, std::int64_t offset, std::size_t bytes) {
+    std::memset(page.head(head) + offset, 0, bytes);
+  });
 }
 
 void copy_tokens(const PageLayout& layout, const Page& from, std::int64_t tokens, const Page& to) {
-  const std::int64_t units = divide_up(tokens, kUnitKeys), values = layout.value_offset(0);
-  for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
-    std::memcpy(to.head(head), from.head(head), static_cast<std::size_t>(units * layout.unit.key_bytes()));
-    std::memcpy(to.head(head) + values, from.head(head) + values,
-                static_cast<std::size_t>(units * layout.unit.value_bytes()));
-  }
+  for_units(layout, tokens, [&](std::int64_t head, std::int64_t offset, std::size_t bytes) {
+    std::memcpy(to.head(head) + offset, from.head(head) + offset, bytes);
+  });
 }
 
 }  // namespace attn

@@ -113,12 +113,7 @@ HWY_NOINLINE void ScoreStoredStrip(const BlockTask<float>& strip, const RowGroup
   const KeyBlock<float>& block = *strip.block;
   const StoredKeys<kType> keys{block};
   for (std::int32_t first = 0; first < block.end_key; first += kUnit) {
-    const std::int32_t next = first + kUnit;
-    if (next >= block.end_key) {
-      AskForStart(block.values[0]);
-    } else if (next % block.piece_keys == 0) {
-      AskForStart(block.keys[next / block.piece_keys]);
-    }
+    AskForNext(block, block.keys, first + kUnit, block.values[0]);
     for (int g = 0; g < groups.count; ++g) {
       const ColumnRange seen = SeenOfPanel(groups.of[g], first, kUnit);
       if (seen.begin < seen.end) ScoreGroup(strip, keys, groups.of[g], seen.begin, seen.end);

@@ -125,6 +125,17 @@ HWY_INLINE void WidenScales(const std::byte* from, std::int64_t count, float* to
     hn::StoreU(WidenF16(d, hn::LoadU(halves, bits + i)), d, to + i);
 }
 
+/// Asks for what is read after the columns before `next`: the piece that starts there, or, behind the block's last key,
+/// `behind`. Within a piece FromMemory does.
+HWY_INLINE void AskForNext(const KeyBlock<float>& block, const void* const* pieces, std::int32_t next,
+                           const void* behind) {
+  if (next >= block.end_key) {
+    AskForStart(behind);
+  } else if (next % block.piece_keys == 0) {
+    AskForStart(pieces[next / block.piece_keys]);
+  }
+}
+
 // One unit at a time: memory is read front to back.
 inline constexpr int kStoredVectors = std::max(1, static_cast<int>(kUnitKeys) / kLanes<float>);
 

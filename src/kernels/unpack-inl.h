@@ -17,19 +17,19 @@ HWY_BEFORE_NAMESPACE();
 namespace attn::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// One vector of each step of B: step s to `to + s · to_step`.
+/// One vector of each step of B: step s to `to + s · kUnitKeys`.
 template <class B>
-HWY_INLINE void StoreSteps(B columns, std::int64_t steps, float* HWY_RESTRICT to, std::int64_t to_step) {
+HWY_INLINE void StoreSteps(B columns, std::int64_t steps, float* HWY_RESTRICT to) {
   const hn::ScalableTag<float> d;
   constexpr int kTogether = B::kStepsTogether;
   std::int64_t step = 0;
   for (; step + kTogether <= steps; step += kTogether) {
-    hn::StoreU(columns.template Load<0>(d, 0), d, to + step * to_step);
-    if constexpr (kTogether == 2) hn::StoreU(columns.template Load<1>(d, 0), d, to + (step + 1) * to_step);
+    hn::StoreU(columns.template Load<0>(d, 0), d, to + step * kUnitKeys);
+    if constexpr (kTogether == 2) hn::StoreU(columns.template Load<1>(d, 0), d, to + (step + 1) * kUnitKeys);
     columns.Advance();
   }
   if constexpr (kTogether == 2) {
-    if (step < steps) hn::StoreU(columns.template Load<0>(d, 0), d, to + step * to_step);
+    if (step < steps) hn::StoreU(columns.template Load<0>(d, 0), d, to + step * kUnitKeys);
   }
 }
 
@@ -38,14 +38,11 @@ HWY_INLINE void UnpackKeyLanes(const UnitLayout& layout, const std::byte* unit, 
   const std::int64_t dims = layout.key_dim;
   switch (layout.type) {
     case CacheType::f32:
-      return StoreSteps(Columns<float>{reinterpret_cast<const float*>(unit) + lane, kUnitKeys, 0}, dims, to,
-                        kUnitKeys);
+      return StoreSteps(Columns<float>{reinterpret_cast<const float*>(unit) + lane, kUnitKeys, 0}, dims, to);
     case CacheType::f16:
-      return StoreSteps(F16Columns{reinterpret_cast<const std::uint16_t*>(unit) + lane, kUnitKeys, 0}, dims, to,
-                        kUnitKeys);
+      return StoreSteps(F16Columns{reinterpret_cast<const std::uint16_t*>(unit) + lane, kUnitKeys, 0}, dims, to);
     case CacheType::bf16:
-      return StoreSteps(Bf16Columns{reinterpret_cast<const std::uint32_t*>(unit) + lane, kUnitKeys, 0}, dims, to,
-                        kUnitKeys);
+      return StoreSteps(Bf16Columns{reinterpret_cast<const std::uint32_t*>(unit) + lane, kUnitKeys, 0}, dims, to);
     case CacheType::q8: break;
   }
   for (std::int64_t first = 0; first < dims; first += kScaleGroup) {
@@ -54,7 +51,7 @@ HWY_INLINE void UnpackKeyLanes(const UnitLayout& layout, const std::byte* unit, 
     const auto* numbers =
         reinterpret_cast<const std::int8_t*>(unit + layout.key_numbers()) + first * kUnitKeys + lane;
     StoreSteps(Q8KeyColumns{numbers, kUnitKeys, 0, scales}, std::min(kScaleGroup, dims - first),
-               to + first * kUnitKeys, kUnitKeys);
+               to + first * kUnitKeys);
   }
 }
 
@@ -64,20 +61,19 @@ HWY_INLINE void UnpackValueColumns(const UnitLayout& layout, const std::byte* un
   const std::int64_t stride = layout.value_columns();
   switch (layout.type) {
     case CacheType::f32:
-      return StoreSteps(Columns<float>{reinterpret_cast<const float*>(unit) + column, stride, 0}, kUnitKeys, to,
-                        kUnitKeys);
+      return StoreSteps(Columns<float>{reinterpret_cast<const float*>(unit) + column, stride, 0}, kUnitKeys, to);
     case CacheType::f16:
-      return StoreSteps(F16Columns{reinterpret_cast<const std::uint16_t*>(unit) + column, stride, 0}, kUnitKeys, to,
-                        kUnitKeys);
+      return StoreSteps(F16Columns{reinterpret_cast<const std::uint16_t*>(unit) + column, stride, 0}, kUnitKeys,
+                        to);
     case CacheType::bf16:
       return StoreSteps(Bf16Columns{reinterpret_cast<const std::uint32_t*>(unit) + column, stride, 0}, kUnitKeys,
-                        to, kUnitKeys);
+                        to);
     case CacheType::q8: break;
   }
   float scales[kUnitKeys];
   WidenScales(unit + column / kScaleGroup * kUnitKeys * 2, kUnitKeys, scales);
   const auto* numbers = reinterpret_cast<const std::int8_t*>(unit + layout.value_numbers()) + column;
-  StoreSteps(Q8ValueColumns{numbers, stride, 0, scales}, kUnitKeys, to, kUnitKeys);
+  StoreSteps(Q8ValueColumns{numbers, stride, 0, scales}, kUnitKeys, to);
 }
 
 void UnpackKeys(const UnitLayout& layout, const std::byte* unit, std::int64_t /*tokens*/, std::int32_t first_column,

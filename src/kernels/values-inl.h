@@ -195,13 +195,8 @@ HWY_NOINLINE void StoredValueStrip(const BlockTask<float>& strip, const RowGroup
   if (strip.leave_out_hidden) return AddSeenValues(strip, values, rescale);
   constexpr std::int32_t kStep = kType == CacheType::f32 ? kValueKeys : kValueKeys / 2;
   for (std::int32_t begin = 0; begin < block.end_key; begin += kStep) {
-    const std::int32_t next = begin + kStep;
-    if (next >= block.end_key) {
-      AskForStart(block.next);
-    } else if (next % block.piece_keys == 0) {
-      AskForStart(block.values[next / block.piece_keys]);
-    }
-    AddValues<true>(strip, values, groups, begin, next, rescale);
+    AskForNext(block, block.values, begin + kStep, block.next);
+    AddValues<true>(strip, values, groups, begin, begin + kStep, rescale);
   }
 }
 
