@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -43,13 +45,32 @@ struct Job {
   void (*task)(void* context, std::int64_t index, int worker);
   void* context;
   std::atomic<std::int64_t> next{0};
-  int workers = 1;  // who joined, the caller included: also the next one's number
-  int running = 0;  // threads inside, the caller not included
+  int workers = 1;              // who joined, the caller included: also the next one's number
+  std::atomic<int> running{0};  // threads inside, the caller not included; changed under the lock
 
   void work(int worker) {
     for (std::int64_t i = next++; i < count; i = next++) task(context, i, worker);
   }
 };
+
+// How long a thread without work stays awake.
+constexpr std::chrono::microseconds kAwake{50};
+
+// Tells the processor that this is a loop that waits.
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Until `happened`, or until it is time to sleep.
+template <class Happened>
+void wait_awake(const Happened& happened) {
+  const auto until = std::chrono::steady_clock::now() + kAwake;
+  while (!happened() && std::chrono::steady_clock::now() < until) pause();
+}
 
 // The threads of a pool and what they share.
 class Crew {
@@ -67,16 +88,23 @@ class Crew {
 
   // Runs the job on the calling thread and on whoever wakes up in time.
   void share(Job* job) {
+    std::int64_t asleep = 0;
     {
       const std::lock_guard lock(mutex_);
       start_workers();
       job_ = job;
+      posted_.fetch_add(1, std::memory_order_relaxed);
+      asleep = asleep_;
     }
     const std::int64_t wanted = std::min<std::int64_t>(job->count, threads_) - 1;
-    for (std::int64_t i = 0; i < wanted; ++i) wake_.notify_one();
+    for (std::int64_t i = std::min(wanted, asleep); i > 0; --i) wake_.notify_one();
     job->work(0);
-    std::unique_lock lock(mutex_);
-    job_ = nullptr;  // who wakes up from now on is too late, and is not waited for
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = nullptr;  // who wakes up from now on is too late, and is not waited for
+    }
+    wait_awake([job] { return job->running.load(std::memory_order_relaxed) == 0; });
+    std::unique_lock lock(mutex_);  // also where nobody runs any more: the last one may still be about to leave
     done_.wait(lock, [job] { return job->running == 0; });
   }
 
@@ -91,10 +119,25 @@ class Crew {
     }
   }
 
+  bool may_join() const { return stopping_ || (job_ && job_->workers < threads_); }
+
+  // First awake: where calls follow each other closely, as in a model's layers, the next one is there within microseconds,
+  // and waking from sleep would take longer than that. (Decoding with SmolLM2 gains a fifth.)
+  void wait_for_job(std::unique_lock<std::mutex>& lock) {
+    if (may_join()) return;
+    const std::uint64_t seen = posted_.load(std::memory_order_relaxed);
+    lock.unlock();
+    wait_awake([&] { return posted_.load(std::memory_order_relaxed) != seen; });
+    lock.lock();
+    ++asleep_;
+    wake_.wait(lock, [this] { return may_join(); });
+    --asleep_;
+  }
+
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [this] { return stopping_ || (job_ && job_->workers < threads_); });
+      wait_for_job(lock);
       if (stopping_) return;
       Job* job = job_;
       const int worker = job->workers++;
@@ -112,6 +155,8 @@ class Crew {
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
   Job* job_ = nullptr;
+  std::atomic<std::uint64_t> posted_{0};  // jobs so far, for those who wait awake
+  std::int64_t asleep_ = 0;
   bool started_ = false;
   bool stopping_ = false;
 };
