@@ -61,6 +61,14 @@ struct Gguf {
 /// tensors that overlap. No claim is allocated for before it was held against the bytes that are there.
 Status read_gguf(const std::string& path, Gguf* gguf);
 
+/// Numbers of a row that share a step and a least number; 0 for types without blocks.
+std::int64_t group_of(GgufType type);
+
+/// A row in blocks as what it is made of: number i is step·codes[i] + least of group i / group_of(type), rounded once (the
+/// product is exact, or `least` is −0 and changes nothing). Room: columns() codes, a step and a least number a group. For
+/// types with group_of() alone.
+void read_codes(const GgufTensor& tensor, std::int64_t row, std::int8_t* codes, float* steps, float* leasts);
+
 /// Row `row` (of all dimensions but the last) as f32; `to` has room for tensor.columns().
 void dequantise_row(const GgufTensor& tensor, std::int64_t row, float* to);
 

@@ -1,32 +1,53 @@
 // Rows of GGUF tensors as f32.
+#include <cstring>
+
 #include "attn/dtype.h"
 #include "formats/gguf.h"
 
 namespace attn::formats {
 namespace {
 
+// Neutral: x + −0 is x, also where x is −0.
+constexpr float kNothing = -0.0F;
+
 float half(const unsigned char* from) { return f16_to_float(load<std::uint16_t>(from)); }
 
-void q8_0(const unsigned char* block, float* to) {
-  const float scale = half(block);
-  for (int i = 0; i < 32; ++i) to[i] = scale * static_cast<float>(static_cast<std::int8_t>(block[2 + i]));
+std::int8_t code(int number) { return static_cast<std::int8_t>(number); }
+
+// Where the parts of a row go, a block at a time.
+struct Parts {
+  std::int8_t* codes;
+  float *steps, *leasts;
+
+  void add_group(float step, float least) {
+    *steps++ = step;
+    *leasts++ = least;
+  }
+};
+
+// The lower halves of 16 bytes are the first 16 numbers, the upper ones the others.
+void split_bytes(const unsigned char* bytes, int less, Parts* parts) {
+  for (int i = 0; i < 16; ++i) {
+    parts->codes[i] = code((bytes[i] & 15) - less);
+    parts->codes[i + 16] = code((bytes[i] >> 4) - less);
+  }
+  parts->codes += 32;
 }
 
-// The lower halves of the bytes are the first 16 numbers, the upper ones the others.
-void q4_0(const unsigned char* block, float* to) {
-  const float scale = half(block);
-  for (int i = 0; i < 16; ++i) {
-    to[i] = scale * static_cast<float>((block[2 + i] & 15) - 8);
-    to[i + 16] = scale * static_cast<float>((block[2 + i] >> 4) - 8);
-  }
+void q8_0(const unsigned char* block, Parts* parts) {
+  parts->add_group(half(block), kNothing);
+  std::memcpy(parts->codes, block + 2, 32);
+  parts->codes += 32;
 }
 
-void q4_1(const unsigned char* block, float* to) {
-  const float scale = half(block), least = half(block + 2);
-  for (int i = 0; i < 16; ++i) {
-    to[i] = scale * static_cast<float>(block[4 + i] & 15) + least;
-    to[i + 16] = scale * static_cast<float>(block[4 + i] >> 4) + least;
-  }
+void q4_0(const unsigned char* block, Parts* parts) {
+  parts->add_group(half(block), kNothing);
+  split_bytes(block + 2, 8, parts);
+}
+
+void q4_1(const unsigned char* block, Parts* parts) {
+  parts->add_group(half(block), half(block + 2));
+  split_bytes(block + 4, 0, parts);
 }
 
 // Eight scales and eight least numbers of 6 bits in 12 bytes: four of each in the lower 6 bits of the first eight bytes;
@@ -42,46 +63,53 @@ ScaleAndLeast scale_of(const unsigned char* packed, int group) {
 }
 
 // Two groups of 32 share 32 bytes: the first has the lower halves.
-void q4_k(const unsigned char* block, float* to) {
+void q4_k(const unsigned char* block, Parts* parts) {
   const float scale = half(block), least = half(block + 2);
-  for (int pair = 0; pair < 4; ++pair) {
-    const unsigned char* numbers = block + 16 + 32 * pair;
-    for (int upper = 0; upper < 2; ++upper) {
-      const ScaleAndLeast group = scale_of(block + 4, 2 * pair + upper);
-      const float step = scale * static_cast<float>(group.scale), below = least * static_cast<float>(group.least);
-      for (int i = 0; i < 32; ++i)
-        *to++ = step * static_cast<float>(upper ? numbers[i] >> 4 : numbers[i] & 15) - below;
-    }
+  for (int group = 0; group < 8; ++group) {
+    const ScaleAndLeast of = scale_of(block + 4, group);
+    parts->add_group(scale * static_cast<float>(of.scale), -(least * static_cast<float>(of.least)));
+    const unsigned char* bytes = block + 16 + 32 * (group / 2);
+    for (int i = 0; i < 32; ++i) *parts->codes++ = code(group % 2 ? bytes[i] >> 4 : bytes[i] & 15);
   }
 }
 
 // Of each 128 numbers the lower 4 bits lie in 64 bytes and the upper 2 in 32, four runs of 32 side by side.
-void q6_k(const unsigned char* block, float* to) {
+void q6_k(const unsigned char* block, Parts* parts) {
   const float scale = half(block + 208);
+  for (int group = 0; group < 16; ++group)
+    parts->add_group(scale * static_cast<float>(static_cast<std::int8_t>(block[192 + group])), kNothing);
   for (int part = 0; part < 2; ++part) {
-    const unsigned char *low = block + 64 * part, *high = block + 128 + 32 * part, *scales = block + 192 + 8 * part;
+    const unsigned char *low = block + 64 * part, *high = block + 128 + 32 * part;
     for (int run = 0; run < 4; ++run) {
       for (int i = 0; i < 32; ++i) {
         const int byte = low[i + 32 * (run % 2)], four = run < 2 ? byte & 15 : byte >> 4;
-        const int number = (four | (high[i] >> (2 * run) & 3) << 4) - 32;
-        const auto step = static_cast<float>(static_cast<std::int8_t>(scales[2 * run + i / 16]));
-        *to++ = scale * step * static_cast<float>(number);
+        *parts->codes++ = code((four | (high[i] >> (2 * run) & 3) << 4) - 32);
       }
     }
   }
 }
 
-void dequantise_block(GgufType type, const unsigned char* block, float* to) {
+void split_block(GgufType type, const unsigned char* block, Parts* parts) {
   switch (type) {
-    case GgufType::f32: *to = load<float>(block); break;
-    case GgufType::f16: *to = half(block); break;
-    case GgufType::bf16: *to = bf16_to_float(load<std::uint16_t>(block)); break;
-    case GgufType::q8_0: q8_0(block, to); break;
-    case GgufType::q4_0: q4_0(block, to); break;
-    case GgufType::q4_1: q4_1(block, to); break;
-    case GgufType::q4_k: q4_k(block, to); break;
-    case GgufType::q6_k: q6_k(block, to); break;
+    case GgufType::q8_0: return q8_0(block, parts);
+    case GgufType::q4_0: return q4_0(block, parts);
+    case GgufType::q4_1: return q4_1(block, parts);
+    case GgufType::q4_k: return q4_k(block, parts);
+    case GgufType::q6_k: return q6_k(block, parts);
+    case GgufType::f32:
+    case GgufType::f16:
+    case GgufType::bf16: return;
   }
+}
+
+float plain_number(GgufType type, const unsigned char* from) {
+  if (type == GgufType::f32) return load<float>(from);
+  return type == GgufType::f16 ? half(from) : bf16_to_float(load<std::uint16_t>(from));
+}
+
+const unsigned char* row_of(const GgufTensor& tensor, std::int64_t row) {
+  const GgufBlock block = block_of(tensor.type);
+  return tensor.data + row * (tensor.columns() / block.numbers) * block.bytes;
 }
 
 }  // namespace
@@ -120,11 +148,35 @@ std::int64_t GgufTensor::rows() const {
   return count;
 }
 
+std::int64_t group_of(GgufType type) {
+  if (block_of(type).numbers == 1) return 0;
+  return type == GgufType::q6_k ? 16 : 32;
+}
+
+void read_codes(const GgufTensor& tensor, std::int64_t row, std::int8_t* codes, float* steps, float* leasts) {
+  const GgufBlock block = block_of(tensor.type);
+  const unsigned char* at = row_of(tensor, row);
+  Parts parts{codes, steps, leasts};
+  for (std::int64_t done = 0; done < tensor.columns(); done += block.numbers, at += block.bytes)
+    split_block(tensor.type, at, &parts);
+}
+
 void dequantise_row(const GgufTensor& tensor, std::int64_t row, float* to) {
   const GgufBlock block = block_of(tensor.type);
-  const std::int64_t blocks = tensor.columns() / block.numbers;
-  for (std::int64_t b = 0; b < blocks; ++b)
-    dequantise_block(tensor.type, tensor.data + (row * blocks + b) * block.bytes, to + b * block.numbers);
+  const unsigned char* at = row_of(tensor, row);
+  if (block.numbers == 1) {
+    for (std::int64_t i = 0; i < tensor.columns(); ++i) to[i] = plain_number(tensor.type, at + i * block.bytes);
+    return;
+  }
+  std::int8_t codes[256];
+  float steps[16], leasts[16];
+  const std::int64_t group = group_of(tensor.type);
+  for (std::int64_t done = 0; done < tensor.columns(); done += block.numbers, at += block.bytes) {
+    Parts parts{codes, steps, leasts};
+    split_block(tensor.type, at, &parts);
+    for (std::int64_t i = 0; i < block.numbers; ++i)
+      *to++ = steps[i / group] * static_cast<float>(codes[i]) + leasts[i / group];
+  }
 }
 
 }  // namespace attn::formats
