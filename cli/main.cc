@@ -23,7 +23,7 @@ namespace attn::cli {
 namespace {
 
 // Verbs that have a name but nothing behind it yet.
-constexpr std::array<std::string_view, 5> kPlannedVerbs = {"check", "probe", "map", "generate", "explore"};
+constexpr std::array<std::string_view, 4> kPlannedVerbs = {"check", "probe", "map", "explore"};
 
 constexpr const char* kFooter = R"(
 Tensors are files: .npy, .npz:NAME or .safetensors:NAME. Exit codes: 0 done, 1 the answer is no, 2 wrong use.
@@ -39,6 +39,7 @@ void add_verbs(CLI::App& program) {
   add_explain(program);
   add_run(program);
   add_cost(program);
+  add_generate(program);
   add_bench(program);
   add_info(program);
 }
@@ -73,10 +74,12 @@ void check_verb(const CLI::App& program, const std::string& verb) {
                        "; the verbs are " + names + " (attn --help)"};
 }
 
-// An empty text would pass for a flag that was not given.
+// An empty text would pass for a flag that was not given. Only a prompt may be empty.
 void check_arguments(int argc, char** argv) {
+  const bool has_prompt = std::string_view(argv[1]) == "generate";
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
+    if (argument.empty() && has_prompt && i > 1 && argv[i - 1][0] != '-') continue;
     if (argument.empty())
       throw Failure{2, "argument " + std::to_string(i) + " is empty; give it a value or leave it out"};
     if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {

@@ -4,58 +4,51 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdio>
+#include <utility>
 
 namespace attn::cli {
+namespace {
 
-// Shared by all workers. Whoever finishes a task when the next line is due prints it.
-struct ProgressExecutor::Counter {
-  using Clock = std::chrono::steady_clock;
+constexpr std::int64_t kFirstMilliseconds = 1000, kNextMilliseconds = 200;
 
-  explicit Counter(std::int64_t tasks) : expected(std::max<std::int64_t>(tasks, 1)) {}
+}  // namespace
 
-  const std::int64_t expected;
-  const Clock::time_point started = Clock::now();
-  std::atomic<std::int64_t> done{0};
-  std::atomic<std::int64_t> due_milliseconds{1000};
+ProgressLine::ProgressLine(std::int64_t expected, std::string things)
+    : expected_(std::max<std::int64_t>(expected, 1)),
+      things_(std::move(things)),
+      shown_(isatty(STDERR_FILENO) != 0),
+      due_milliseconds_(kFirstMilliseconds) {}
 
-  void count_one() {
-    const std::int64_t now_done = ++done;
-    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started).count();
-    std::int64_t due = due_milliseconds.load();
-    if (elapsed < due || !due_milliseconds.compare_exchange_strong(due, elapsed + 200)) return;
-    const double share = std::min(1.0, static_cast<double>(now_done) / static_cast<double>(expected));
-    std::fprintf(stderr, "\r%3.0f %% of the tasks, about %.0f s to go \x1b[K", 100 * share,
-                 static_cast<double>(elapsed) / 1000 * (1 - share) / share);
-  }
+ProgressLine::~ProgressLine() {
+  if (shown_ && due_milliseconds_.load() > kFirstMilliseconds) std::fputs("\r\x1b[K", stderr);
+}
 
-  bool has_printed() const { return due_milliseconds.load() > 1000; }
-};
-
-ProgressExecutor::ProgressExecutor(Executor& inner, std::int64_t expected)
-    : inner_(inner), counter_(isatty(STDERR_FILENO) != 0 ? std::make_unique<Counter>(expected) : nullptr) {}
-
-ProgressExecutor::~ProgressExecutor() {
-  if (counter_ && counter_->has_printed()) std::fputs("\r\x1b[K", stderr);
+// Whoever counts when the next line is due prints it.
+void ProgressLine::count(std::int64_t more) {
+  if (!shown_) return;
+  const std::int64_t now_done = done_ += more;
+  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_).count();
+  std::int64_t due = due_milliseconds_.load();
+  if (elapsed < due || !due_milliseconds_.compare_exchange_strong(due, elapsed + kNextMilliseconds)) return;
+  const double share = std::min(1.0, static_cast<double>(now_done) / static_cast<double>(expected_));
+  std::fprintf(stderr, "\r%3.0f %% of the %s, about %.0f s to go \x1b[K", 100 * share, things_.c_str(),
+               static_cast<double>(elapsed) / 1000 * (1 - share) / share);
 }
 
 void ProgressExecutor::run(std::int64_t count, void (*task)(void* context, std::int64_t index, int worker),
                            void* context) {
-  if (!counter_) return inner_.run(count, task, context);
-
   struct Counted {
     void (*task)(void* context, std::int64_t index, int worker);
     void* context;
-    Counter* counter;
-  } counted{task, context, counter_.get()};
+    ProgressLine* line;
+  } counted{task, context, &line_};
   inner_.run(
       count,
       [](void* opaque, std::int64_t index, int worker) {
         const auto& counted = *static_cast<Counted*>(opaque);
         counted.task(counted.context, index, worker);
-        counted.counter->count_one();
+        counted.line->count();
       },
       &counted);
 }

@@ -22,6 +22,11 @@ if(ATTN_SANITIZE)
   target_link_options(attn_build_rules INTERFACE -fsanitize=${ATTN_SANITIZE})
 endif()
 
+# For files of kernels. SSE4 has to be asked for. Left out: SSSE3 and the newer AVX-512 flavours, whose code in Highway 1.0.3
+# is wrong, and SVE, whose vectors have no fixed size: registers in arrays, as the kernels hold them, need one.
+set(ATTN_HIGHWAY_TARGETS
+  "HWY_WANT_SSE4;HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+
 # attn_room(name SOURCES a.cc b.cc LINK other...): a static library for one room of the house.
 function(attn_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINK" ${ARGN})

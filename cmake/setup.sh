@@ -4,7 +4,8 @@
 attn_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
 # What the binary is built with, what the tests need on top, and what only .ci/run needs.
-build_packages=(g++ cmake ninja-build libhwy-dev libcli11-dev nlohmann-json3-dev zlib1g-dev)
+build_packages=(g++ cmake ninja-build pkg-config libhwy-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libutf8proc-dev
+  libcairo2-dev fonts-dejavu-core)
 test_packages=(libgtest-dev librapidcheck-dev libbenchmark-dev)
 check_packages=(clang-format clang-tidy g++-aarch64-linux-gnu)
 

@@ -1,3 +1,8 @@
-# Models: their tokenizers.
-attn_test(model_tokenizer_test attn_model)
-target_compile_definitions(model_tokenizer_test PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")
+# Models: their tokenizers, products and layers.
+add_library(model_problem STATIC small_model.cc decoder_judge.cc)
+target_link_libraries(model_problem PUBLIC attn_model attn_reference)
+
+foreach(name model_decoder_test model_linear_test model_tokenizer_test)
+  attn_test(${name} model_problem)
+  target_compile_definitions(${name} PRIVATE ATTN_SHARED="${PROJECT_SOURCE_DIR}/../shared")
+endforeach()

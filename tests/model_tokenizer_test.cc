@@ -7,6 +7,7 @@
 #include <random>
 
 #include "model/tokenizer.h"
+#include "model/words.h"
 
 namespace attn::model {
 namespace {
@@ -133,6 +134,101 @@ TEST(PieceTokenizer, RefusesFactsThatDoNotFit) {
             std::string::npos);
   EXPECT_NE(message("tokenizer.ggml.bos_token_id", std::int64_t{260}).find("is 260, but there are 260"),
             std::string::npos);
+}
+
+std::vector<std::string> words(const std::string& text, WordRule rule) {
+  std::vector<std::string> result;
+  for (const std::string_view word : split_words(text, rule)) result.emplace_back(word);
+  return result;
+}
+
+// What the regular expressions of the originals give (checked with Python's regex package).
+TEST(Words, AreCutAsTheExpressionsSay) {
+  using Words = std::vector<std::string>;
+  const std::string text = "I'm  here, 1234 caf\u00e9s\n\n  don't'LL x\u00b2 ";
+  EXPECT_EQ(words(text, WordRule::gpt2), (Words{"I", "'m", " ", " here", ",", " 1234", " caf\u00e9s", "\n\n ",
+                                                " don", "'t", "'", "LL", " x", "\u00b2", " "}));
+  EXPECT_EQ(words(text, WordRule::digits),
+            (Words{"I", "'m", " ", " here", ",", " ", "1", "2", "3", "4", " caf\u00e9s", "\n\n ", " don", "'t", "'",
+                   "LL", " x", "\u00b2", " "}));
+  EXPECT_EQ(words(text, WordRule::llama3), (Words{"I", "'m", " ", " here", ",", " ", "123", "4", " caf\u00e9s",
+                                                  "\n\n", " ", " don", "'t", "'LL", " x", "\u00b2", " "}));
+  EXPECT_EQ(words("a\tb !?\r\nc", WordRule::llama3), (Words{"a", "\tb", " !?\r\n", "c"}));
+  EXPECT_EQ(words("", WordRule::gpt2), Words{});
+  EXPECT_EQ(words("\xFF\xFE a", WordRule::gpt2), (Words{"\xFF\xFE", " a"}));
+}
+
+TEST(Words, AreAllOfTheText) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 3000; ++i) {
+    std::string text;
+    const std::vector<std::string> pieces{" ",      "\n", "a",    "Z",      "'s", "7",
+                                          "\u00e9", "!",  "\xE2", "\u3000", "\r", "\t"};
+    for (std::uint64_t n = random() % 20; n > 0; --n) text += pieces[random() % pieces.size()];
+    for (const WordRule rule : {WordRule::gpt2, WordRule::digits, WordRule::llama3}) {
+      std::string joined;
+      for (const std::string& word : words(text, rule)) {
+        ASSERT_FALSE(word.empty());
+        joined += word;
+      }
+      ASSERT_EQ(joined, text);
+    }
+  }
+}
+
+// The 256 bytes in GPT-2's alphabet, pieces that merges make, and two special tokens.
+Gguf small_byte_vocabulary() {
+  std::vector<std::string> texts{"<|end|>", "<|im|>"};
+  std::vector<std::int64_t> kinds{3, 4};
+  for (int code = 33, extra = 0x100; code < 33 + 256; ++code) {
+    const int byte = code & 255;
+    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+    const int shown = printable ? byte : extra++;
+    texts.push_back(
+        shown < 128 ? std::string(1, static_cast<char>(shown))
+                    : std::string{static_cast<char>(0xC0 | shown >> 6), static_cast<char>(0x80 | (shown & 63))});
+  }
+  const std::vector<std::string> merges{"\u0120 t", "h e", "\u0120t he", "a b", "b c", "\u00c3 \u00a9"};
+  for (const char* piece : {"\u0120t", "he", "\u0120the", "ab", "bc", "\u00c3\u00a9"}) texts.emplace_back(piece);
+  kinds.resize(texts.size(), 1);
+  Gguf gguf;
+  gguf.facts["tokenizer.ggml.model"] = std::string("gpt2");
+  gguf.facts["tokenizer.ggml.pre"] = std::string("smollm");
+  gguf.facts["tokenizer.ggml.tokens"] = texts;
+  gguf.facts["tokenizer.ggml.token_type"] = kinds;
+  gguf.facts["tokenizer.ggml.merges"] = merges;
+  gguf.facts["tokenizer.ggml.eos_token_id"] = std::int64_t{0};
+  return gguf;
+}
+
+TEST(ByteTokenizer, MergesInTheLearnedOrder) {
+  using Labels = std::vector<std::string>;
+  const auto tokenizer = tokenizer_of(small_byte_vocabulary());
+  EXPECT_EQ(labels(*tokenizer, " the abc"), (Labels{"\u2581the", "\u2581", "ab", "c"}));
+  EXPECT_EQ(labels(*tokenizer, "the\n"), (Labels{"t", "he", "\\n"}));
+  EXPECT_EQ(labels(*tokenizer, "\u00e9\u00e8"), (Labels{"\u00e9", "<0xC3>", "<0xA8>"}));
+  EXPECT_EQ(labels(*tokenizer, "a<|im|>b<|end|>"), (Labels{"a", "<|im|>", "b", "<|end|>"}));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("a<|im|>b<|end|>")), "a<|im|>b");
+  EXPECT_TRUE(tokenizer->encode("").empty());
+  EXPECT_EQ(tokenizer->begin(), std::nullopt);
+}
+
+TEST(ByteTokenizer, GivesAnyBytesBack) {
+  const auto tokenizer = tokenizer_of(small_byte_vocabulary());
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text;
+    for (std::uint64_t n = random() % 30; n > 0; --n)
+      text += random() % 3 == 0 ? static_cast<char>(random()) : " the abc"[random() % 8];
+    ASSERT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  }
+}
+
+TEST(ByteTokenizer, RefusesRulesThatItDoesNotKnow) {
+  Gguf gguf = small_byte_vocabulary();
+  gguf.facts["tokenizer.ggml.pre"] = std::string("qwen2");
+  std::unique_ptr<Tokenizer> tokenizer;
+  EXPECT_NE(read_tokenizer(gguf, &tokenizer).message().find("'qwen2' is not available"), std::string::npos);
 }
 
 TEST(StoryTokenizer, GivesTheExpectedStoryBack) {

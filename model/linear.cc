@@ -1,0 +1,120 @@
+#include "model/linear.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "model/kernels.h"
+#include "model/tasks.h"
+
+namespace attn::model {
+namespace {
+
+// Rows that read a panel once it is unpacked: unpacking then takes 1 % of the time, and their sums lie in L2.
+constexpr std::int64_t kRowsTogether = 384;
+
+// Where few rows read the matrix, memory takes longer than multiplying: a weight as long as so many multiply-adds.
+constexpr double kReadWork = 5;
+
+// Pieces a thread, where all threads read the matrix once: one that is late leaves its later pieces to the others.
+constexpr std::int64_t kPiecesPerThread = 3;
+
+struct Scratch {
+  struct Free {
+    void operator()(float* memory) const { std::free(memory); }
+  };
+  explicit Scratch(std::int64_t numbers)
+      : memory(static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>((numbers + 15) / 16 * 64)))) {}
+  std::unique_ptr<float, Free> memory;
+};
+
+// One call, cut into panels of all products × chunks of rows.
+class Multiplication {
+ public:
+  Multiplication(const float* x, std::int64_t rows, std::int64_t stride, std::span<const Product> products)
+      : x_(x), rows_(rows), stride_(stride), products_(products), kernels_(kernels()) {
+    for (const Product& product : products) {
+      panels_ += product.matrix->panels();
+      inputs_ = std::max(inputs_, product.matrix->inputs());
+      work_ += static_cast<double>(rows * product.matrix->outputs() * product.matrix->inputs());
+    }
+  }
+
+  void run(Executor& executor) {
+    if (rows_ <= kFewRows && kernels_.multiply_few) {
+      const std::int64_t pieces = std::min<std::int64_t>(panels_, kPiecesPerThread * executor.threads());
+      return for_each(executor, pieces, kReadWork * work_, [&](std::int64_t piece, int) {
+        alignas(64) float sums[kFewRows * kPanelOutputs];
+        const Range range = range_of(panels_, pieces, piece);
+        for (std::int64_t panel = range.begin; panel < range.end; ++panel) few(panel, sums);
+      });
+    }
+    std::vector<Scratch> scratch;
+    for (int worker = 0; worker < executor.threads(); ++worker)
+      scratch.emplace_back((inputs_ + kRowsTogether) * kPanelOutputs);
+    const std::int64_t chunks = (rows_ + kRowsTogether - 1) / kRowsTogether;
+    for_each(executor, panels_ * chunks, work_, [&](std::int64_t task, int worker) {
+      const Range range = range_of(rows_, chunks, task % chunks);
+      many(task / chunks, range, scratch[static_cast<std::size_t>(worker)].memory.get());
+    });
+  }
+
+ private:
+  // The product that the panel belongs to, and its number there.
+  const Product& product_of(std::int64_t* panel) const {
+    const Product* product = products_.data();
+    for (; *panel >= product->matrix->panels(); ++product) *panel -= product->matrix->panels();
+    return *product;
+  }
+
+  void few(std::int64_t panel, float* sums) const {
+    const Product& product = product_of(&panel);
+    kernels_.multiply_few(*product.matrix, panel, x_, stride_, rows_, sums);
+    finish(product, panel, {0, rows_}, sums);
+  }
+
+  void many(std::int64_t panel, Range range, float* scratch) const {
+    const Product& product = product_of(&panel);
+    const Matrix& matrix = *product.matrix;
+    float* sums = scratch + inputs_ * kPanelOutputs;
+    const float* numbers = scratch;
+    if (matrix.form() == WeightForm::f32) {
+      numbers = reinterpret_cast<const float*>(matrix.panel(panel));
+    } else {
+      kernels_.unpack(matrix, panel, scratch);
+    }
+    kernels_.multiply(numbers, matrix.inputs(), x_ + range.begin * stride_, stride_, range.end - range.begin, sums);
+    finish(product, panel, range, sums);
+  }
+
+  static void finish(const Product& product, std::int64_t panel, Range range, const float* sums) {
+    const std::int64_t first = panel * kPanelOutputs;
+    const std::int64_t outputs = std::min(kPanelOutputs, product.matrix->outputs() - first);
+    for (std::int64_t row = range.begin; row < range.end; ++row, sums += kPanelOutputs) {
+      float* out = product.out + row * product.stride + first;
+      if (product.into == Into::add) {
+        for (std::int64_t o = 0; o < outputs; ++o) out[o] += sums[o];
+      } else if (product.bias) {
+        for (std::int64_t o = 0; o < outputs; ++o) out[o] = sums[o] + product.bias[first + o];
+      } else {
+        std::copy(sums, sums + outputs, out);
+      }
+    }
+  }
+
+  const float* x_;
+  std::int64_t rows_, stride_;
+  std::span<const Product> products_;
+  const Kernels& kernels_;
+  std::int64_t panels_ = 0, inputs_ = 0;
+  double work_ = 0;
+};
+
+}  // namespace
+
+void multiply(const float* x, std::int64_t rows, std::int64_t stride, std::span<const Product> products,
+              Executor& executor) {
+  if (rows > 0) Multiplication(x, rows, stride, products).run(executor);
+}
+
+}  // namespace attn::model
