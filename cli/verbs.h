@@ -27,6 +27,7 @@ void add_run(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_cost(CLI::App& program);
 void add_generate(CLI::App& program);
+void add_map(CLI::App& program);
 void add_info(CLI::App& program);
 
 }  // namespace attn::cli

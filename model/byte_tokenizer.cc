@@ -85,6 +85,9 @@ class ByteTokenizer final : public Tokenizer {
     return vocabulary_.has(token) ? printable_label(bytes_of(token)) : "";
   }
 
+  bool is_ordinary(Token token) const override {
+    return vocabulary_.has(token) && kind(token) == TokenKind::normal;
+  }
   Token size() const override { return vocabulary_.size(); }
   std::optional<Token> begin() const override { return vocabulary_.begin; }
   std::optional<Token> end() const override { return vocabulary_.end; }

@@ -227,18 +227,4 @@ void Decoder::logits(const float* rows, std::int64_t count, float* logits) const
   multiply(rows, count, shape_.width, product, executor_);
 }
 
-Status run_prompt(const Decoder& decoder, std::span<const Token> tokens, std::int64_t chunk,
-                  LayerAttention& attention, std::vector<float>* last) {
-  if (tokens.empty()) return Status::error("model: no token to begin with; give a prompt");
-  std::vector<float> rows;
-  for (std::size_t done = 0; done < tokens.size();) {
-    const std::size_t count = std::min(tokens.size() - done, static_cast<std::size_t>(chunk));
-    ATTN_RETURN_IF_ERROR(
-        decoder.run(tokens.subspan(done, count), static_cast<std::int64_t>(done), attention, &rows));
-    done += count;
-  }
-  last->assign(rows.end() - decoder.shape().width, rows.end());
-  return {};
-}
-
 }  // namespace attn::model

@@ -13,9 +13,8 @@
 #include "attn/executor.h"
 #include "attn/status.h"
 #include "formats/gguf.h"
-#include "model/layer_attention.h"
 #include "model/matrix.h"
-#include "model/tokenizer.h"
+#include "model/text_model.h"
 
 namespace attn::model {
 
@@ -26,28 +25,32 @@ struct DecoderShape {
   std::vector<double> rope_frequencies;  ///< of each pair, radians a position
 };
 
-class Decoder {
+class Decoder final : public TextModel {
  public:
   /// Packs the weights of general.architecture "llama". The file stays mapped: token embeddings are read from it. Errors:
   /// another architecture; facts or tensors that are missing, do not fit together or are not known here; memory that can't
   /// be had.
   static Status load(formats::Gguf gguf, Executor& executor, std::unique_ptr<Decoder>* decoder);
-  ~Decoder();
+  ~Decoder() override;
 
   const DecoderShape& shape() const { return shape_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  Executor& executor() const { return executor_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  Executor& executor() const override { return executor_; }
+  std::int64_t layers() const override { return shape_.layers; }
+  std::int64_t heads() const override { return shape_.heads; }
+  std::int64_t width() const override { return shape_.width; }
+  std::int64_t context() const override { return shape_.context; }
+  bool causal() const override { return true; }
+
   /// Of the packed weights.
   std::int64_t weight_bytes() const;
 
   /// Options of a cache for one layer.
   KvCacheOptions cache_options(CacheType type) const;
 
-  /// Runs tokens, the first of which is at `position`, through all layers. `rows` becomes [tokens][width], normalised, ready
-  /// for logits(). A row's bits depend on the tokens up to its own, not on how many of them are in one call.
-  /// O(tokens · weights), and attention. Errors: a token out of range; those of `attention`; memory that can't be had.
+  /// `rows` are ready for logits().
   Status run(std::span<const Token> tokens, std::int64_t position, LayerAttention& attention,
-             std::vector<float>* rows) const;
+             std::vector<float>* rows) const override;
 
   /// `logits` [rows][vocabulary] of rows [rows][width] from run().
   void logits(const float* rows, std::int64_t count, float* logits) const;
@@ -70,10 +73,5 @@ class Decoder {
   std::vector<float> output_norm_;
   Matrix output_;
 };
-
-/// Runs a prompt `chunk` tokens at a time; `last` becomes the row of its last token, ready for logits(). Errors: an empty
-/// prompt; as Decoder::run().
-Status run_prompt(const Decoder& decoder, std::span<const Token> tokens, std::int64_t chunk,
-                  LayerAttention& attention, std::vector<float>* last);
 
 }  // namespace attn::model

@@ -92,12 +92,9 @@ class Multiplication {
     const std::int64_t outputs = std::min(kPanelOutputs, product.matrix->outputs() - first);
     for (std::int64_t row = range.begin; row < range.end; ++row, sums += kPanelOutputs) {
       float* out = product.out + row * product.stride + first;
-      if (product.into == Into::add) {
-        for (std::int64_t o = 0; o < outputs; ++o) out[o] += sums[o];
-      } else if (product.bias) {
-        for (std::int64_t o = 0; o < outputs; ++o) out[o] = sums[o] + product.bias[first + o];
-      } else {
-        std::copy(sums, sums + outputs, out);
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        const float sum = product.bias ? sums[o] + product.bias[first + o] : sums[o];
+        out[o] = product.into == Into::add ? out[o] + sum : sum;
       }
     }
   }

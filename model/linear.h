@@ -12,7 +12,7 @@ namespace attn::model {
 /// What happens to the sums of a product.
 enum class Into : std::uint8_t {
   store,  ///< y = sum (+ bias)
-  add,    ///< y = y + sum: what a residual connection does
+  add,    ///< y = y + (sum + bias): what a residual connection does
 };
 
 /// One of the products that read the same rows.

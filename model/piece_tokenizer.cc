@@ -72,6 +72,9 @@ class PieceTokenizer final : public Tokenizer {
     return kind(token) == TokenKind::byte ? text(token) : printable_label(bytes_of(token));
   }
 
+  bool is_ordinary(Token token) const override {
+    return vocabulary_.has(token) && kind(token) == TokenKind::normal;
+  }
   Token size() const override { return vocabulary_.size(); }
   std::optional<Token> begin() const override { return vocabulary_.begin; }
   std::optional<Token> end() const override { return vocabulary_.end; }

@@ -32,6 +32,9 @@ class Tokenizer {
   /// own as <0xE2>. Empty for numbers that are no token.
   virtual std::string label(Token token) const = 0;
 
+  /// A piece of texts: neither control token nor unknown, unused or a single byte.
+  virtual bool is_ordinary(Token token) const = 0;
+
   virtual Token size() const = 0;
   virtual std::optional<Token> begin() const = 0;
   virtual std::optional<Token> end() const = 0;

@@ -175,7 +175,7 @@ TEST_F(Refusals, Arguments) {
 }
 
 TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
-  for (const std::string verb : {"check", "probe", "map", "generate", "explore"}) {
+  for (const std::string verb : {"check", "probe", "explore"}) {
     expect({{{verb}, "attn: " + verb + " is not available in this version; the verbs are explain, run, cost"},
             {{verb, "--help"}, verb + " is not available in this version"}});
   }

@@ -75,6 +75,13 @@ void expect_near(const std::vector<float>& actual, const std::vector<double>& ex
   EXPECT_LE(worst, tolerance);
 }
 
+// Random weights make logits of some tens: rounding is seen beside the largest of them.
+double tolerance_for(const std::vector<double>& logits) {
+  double largest = 0;
+  for (const double logit : logits) largest = std::max(largest, std::abs(logit));
+  return 3e-5 * largest;
+}
+
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -86,7 +93,8 @@ TEST(Decoder, GivesTheLogitsOfAFloat64Pass) {
       const Gguf gguf = read(file.path());
       const auto decoder = decoder_of(gguf);
       const std::vector<Token> tokens = random_tokens(*decoder, 40);
-      expect_near(logits_of_whole(*decoder, tokens), logits_in_f64(gguf, decoder->shape(), tokens), 1e-4);
+      const std::vector<double> expected = logits_in_f64(gguf, decoder->shape(), tokens);
+      expect_near(logits_of_whole(*decoder, tokens), expected, tolerance_for(expected));
     }
   }
 }
@@ -114,7 +122,7 @@ TEST(Decoder, GivesTheSameBitsOnEveryTarget) {
   const Isa best = current_isa();
   for (const Isa isa : available_isas()) {
     ASSERT_TRUE(force_isa(isa).ok());
-    expect_near(logits_of_whole(*decoder, tokens), expected, 1e-4);
+    expect_near(logits_of_whole(*decoder, tokens), expected, tolerance_for(expected));
   }
   ASSERT_TRUE(force_isa(best).ok());
   if (best != Isa::avx512) return;
@@ -172,7 +180,7 @@ TEST(Decoder, RefusesTokensOutOfRange) {
   const auto decoder = decoder_of(read(file.path()));
   WholeText whole(true);
   std::vector<float> rows;
-  for (const Token token : {-1, 271}) {
+  for (const Token token : {-1, decoder->tokenizer().size()}) {
     const std::vector<Token> tokens{1, token};
     EXPECT_NE(decoder->run(tokens, 0, whole, &rows).message().find("token " + std::to_string(token)),
               std::string::npos);

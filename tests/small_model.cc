@@ -123,8 +123,8 @@ GgufWriter small_model(const SmallModel& model, std::uint64_t seed) {
     texts.emplace_back(text);
     kinds.push_back(6);
   }
-  for (const char* piece :
-       {"\u2581", "\u2581it", "it", "was", "\u2581was", "the", "\u2581the", "i", "t", "w", "a", "s"}) {
+  for (const char* piece : {"\u2581", "\u2581it", "it", "wa", "was", "\u2581was", "th", "the", "\u2581the", "i",
+                            "t", "w", "a", "s", "h", "e"}) {
     texts.emplace_back(piece);
     kinds.push_back(1);
   }
