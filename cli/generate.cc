@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -50,6 +51,7 @@ struct Settings {
   double temperature;
   std::uint64_t seed;
   CacheType type;
+  bool cached;
 };
 
 Settings settings_of(const GenerateFlags& flags) {
@@ -65,6 +67,7 @@ Settings settings_of(const GenerateFlags& flags) {
       .seed = static_cast<std::uint64_t>(
           whole_or("--seed", flags.seed, 0, 0, std::numeric_limits<std::int64_t>::max())),
       .type = CacheType::f32,
+      .cached = !flags.no_cache,
   };
   if (settings.temperature < 0)
     throw Failure{2,
@@ -96,33 +99,35 @@ struct Generated {
   }
 };
 
+// Runs from the start, but for the time that it is stopped.
 class Clock {
  public:
+  void stop() { before_ = seconds(); }
+  void go_on() { start_ = std::chrono::steady_clock::now(); }
   double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    return before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
  private:
+  double before_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 // Gives the row of the last token of a text that grows by `tokens`: through caches, or all of it anew each time.
 class Text {
  public:
-  Text(const model::Decoder& decoder, const Settings& settings, bool cached)
-      : decoder_(decoder), settings_(settings) {
-    if (!cached) return;
+  Text(const model::Decoder& decoder, const Settings& settings) : decoder_(decoder), settings_(settings) {
+    if (!settings.cached) return;
     require(model::CachedText::create(decoder.shape().layers, decoder.cache_options(settings.type), &cache_));
   }
 
   const std::vector<float>& add(std::span<const Token> tokens) {
-    const auto before = static_cast<std::int64_t>(tokens_.size());
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     if (cache_) {
-      run(tokens, before, settings_.chunk, *cache_);
+      run(tokens, settings_.chunk, *cache_);
     } else {
       model::WholeText whole(true, &decoder_.executor());
-      run(tokens_, 0, static_cast<std::int64_t>(tokens_.size()), whole);
+      run(tokens_, static_cast<std::int64_t>(tokens_.size()), whole);
     }
     return rows_;
   }
@@ -130,14 +135,12 @@ class Text {
   std::int64_t cache_bytes() const { return cache_ ? cache_->bytes() : 0; }
 
  private:
-  void run(std::span<const Token> tokens, std::int64_t position, std::int64_t chunk,
-           model::LayerAttention& attention) {
+  void run(std::span<const Token> tokens, std::int64_t chunk, model::LayerAttention& attention) {
     ProgressLine progress(static_cast<std::int64_t>(tokens.size()), "prompt's tokens");
     while (!tokens.empty()) {
       const auto together = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(chunk)));
-      require(decoder_.run(together, position, attention, &rows_));
+      require(decoder_.run(together, attention, &rows_));
       tokens = tokens.subspan(together.size());
-      position += static_cast<std::int64_t>(together.size());
       progress.count(static_cast<std::int64_t>(together.size()));
     }
     rows_.erase(rows_.begin(), rows_.end() - decoder_.shape().width);
@@ -167,26 +170,28 @@ void check_length(const model::Decoder& decoder, std::size_t prompt, std::int64_
 
 // Calls said(tokens so far) after each token.
 template <class Said>
-Generated generate(const model::Decoder& decoder, const GenerateFlags& flags, const Said& said) {
-  const Settings settings = settings_of(flags);
+Generated generate(const model::Decoder& decoder, const std::string& prompt, const Settings& settings,
+                   const Said& said) {
   Generated result;
-  result.prompt = prompt_of(decoder, flags.prompt);
+  result.prompt = prompt_of(decoder, prompt);
   check_length(decoder, result.prompt.size(), settings.count);
 
-  Text text(decoder, settings, !flags.no_cache);
+  Text text(decoder, settings);
   model::Sampler sampler(settings.temperature, settings.seed);
   std::vector<float> logits(static_cast<std::size_t>(decoder.shape().vocabulary));
   const Clock prefill;
   const std::vector<float>* row = &text.add(result.prompt);
   result.prefill_seconds = prefill.seconds();
-  const Clock decode;
+  Clock decode;
   while (static_cast<std::int64_t>(result.tokens.size()) < settings.count) {
-    decoder.logits(row->data(), 1, logits.data());
+    require(decoder.logits(row->data(), 1, logits.data()));
     const Token token = sampler.choose(logits);
     if (token < 0) throw Failure{2, "model: its logits are no numbers; fetch or convert the file again"};
     result.tokens.push_back(token);
     if (token == decoder.tokenizer().end()) break;
+    decode.stop();
     said(result);
+    decode.go_on();
     if (static_cast<std::int64_t>(result.tokens.size()) < settings.count) row = &text.add({&token, 1});
   }
   result.decode_seconds = decode.seconds();
@@ -244,20 +249,24 @@ void print_figures(const model::Decoder& decoder, const Generated& generated, bo
 }
 
 void run_generate(const GenerateFlags& flags) {
-  settings_of(flags);  // what was typed, before anything is loaded
+  const Settings settings = settings_of(flags);
   const std::unique_ptr<Executor> pool =
       flags.threads.empty()
           ? nullptr
           : make_thread_pool(static_cast<int>(parse_whole("--threads", flags.threads, 1, kMostThreads)));
+  const std::string path = model_path(flags.model);
+  if (std::filesystem::is_directory(path))
+    throw Failure{2,
+                  "--model: " + path + " is a folder, as encoders are, and those write no text; give a .gguf file"};
   formats::Gguf gguf;
-  require(formats::read_gguf(model_path(flags.model), &gguf));
+  require(formats::read_gguf(path, &gguf));
   std::unique_ptr<model::Decoder> decoder;
   require(model::Decoder::load(std::move(gguf), pool ? *pool : default_executor(), &decoder));
 
   const model::Tokenizer& tokenizer = decoder->tokenizer();
   const bool streams = !flags.as_json && isatty(STDOUT_FILENO) != 0;
   Printer printer;
-  const Generated generated = generate(*decoder, flags, [&](const Generated& so_far) {
+  const Generated generated = generate(*decoder, flags.prompt, settings, [&](const Generated& so_far) {
     if (streams) printer.print(text_of(tokenizer, so_far), false);
   });
   const std::string type = flags.no_cache ? "none" : flags.cache_type.empty() ? "f32" : flags.cache_type;

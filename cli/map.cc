@@ -16,6 +16,7 @@
 #include "cli/models.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 #include "model/encoder.h"
 #include "model/head_roles.h"
@@ -99,6 +100,10 @@ void measure_roles(const MapFlags& flags, const model::TextModel& model, const s
   options.layer_done = [&] { progress.count(); };
   std::vector<model::HeadRoles> roles;
   const auto text = model.tokenizer().encode(flags.text.empty() ? kRolesText : flags.text);
+  if (2 * options.length + 2 > model.context())
+    throw Failure{2, "--roles: " + std::to_string(options.length) +
+                         " random tokens, repeated, are more than the model's " + std::to_string(model.context()) +
+                         " positions; give a model with more"};
   require(model::measure_roles(model, text, options, &roles));
   flags.as_json ? print_roles_json(roles, std::cout) : print_roles(name, roles, choice.top, std::cout);
 }
@@ -146,7 +151,7 @@ void run_map(const MapFlags& flags) {
   const std::string path = model_path(flags.model);
   std::unique_ptr<model::TextModel> model;
   require(model::load_model(path, pool ? *pool : default_executor(), &model));
-  const std::string name = std::filesystem::path(path).filename().string() + ", " +
+  const std::string name = one_line(std::filesystem::path(path).filename().string()) + ", " +
                            counted(model->layers(), "layer") + " of " + counted(model->heads(), "head");
   const Choice choice = choose(flags, *model);
   flags.roles ? measure_roles(flags, *model, name, choice) : map_text(flags, *model, name, choice);

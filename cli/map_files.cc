@@ -60,6 +60,16 @@ void check_lines(const explain::AttentionMap& map, const explain::MapPictureOpti
                          " lines is more than is written; choose --layer, --head or --from, or write .npz"};
 }
 
+// [layers, heads, tokens, tokens], of them the head and the row that are chosen.
+TensorView chosen_weights(const explain::AttentionMap& map, const explain::MapPictureOptions& options) {
+  const std::int64_t n = map.size();
+  const std::int64_t first = options.head.value_or(0) * n * n + options.from.value_or(0) * n;
+  return {map.weights.data() + first,
+          DType::f32,
+          {static_cast<std::int64_t>(map.layers.size()), options.head ? 1 : map.heads, options.from ? 1 : n, n},
+          {map.heads * n * n, n * n, n, 1}};
+}
+
 }  // namespace
 
 void check_map_file(const std::string& path) {
@@ -72,12 +82,7 @@ void check_map_file(const std::string& path) {
 
 void write_map(const explain::AttentionMap& map, const explain::MapPictureOptions& options,
                const std::string& path) {
-  if (path.ends_with(".npz")) {
-    const std::int64_t n = map.size();
-    return require(formats::write_tensor(
-        path, {map.weights.data(), DType::f32, {static_cast<std::int64_t>(map.layers.size()), map.heads, n, n}},
-        "weights"));
-  }
+  if (path.ends_with(".npz")) return require(formats::write_tensor(path, chosen_weights(map, options), "weights"));
   std::string bytes;
   if (path.ends_with(".csv")) {
     check_lines(map, options);

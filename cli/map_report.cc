@@ -109,7 +109,11 @@ void print_overview(const MapReport& report, std::ostream& out) {
   std::vector<HeadHabits> habits = habits_of(report);
   std::stable_sort(habits.begin(), habits.end(),
                    [](const HeadHabits& a, const HeadHabits& b) { return a.beyond > b.beyond; });
-  out << "\nOn average over all tokens:\n\n layer  head  beyond   first  previous  itself\n";
+  if (report.map.size() < 3) {
+    out << "\nToo short to tell habits apart: give a text of at least three tokens, or --from a token.\n";
+    return;
+  }
+  out << "\nOn average over the tokens from the third on:\n\n layer  head  beyond   first  previous  itself\n";
   for (std::size_t i = 0; i < std::min(report.top, habits.size()); ++i) {
     const HeadHabits& row = habits[i];
     out << formatted("%6lld %5lld  %6.2f  %6.2f    %6.2f  %6.2f\n", static_cast<long long>(row.layer),

@@ -25,7 +25,7 @@ struct MapReport {
 void print_map(const MapReport& report, std::ostream& out);
 void print_map_json(const MapReport& report, std::ostream& out);
 
-/// The table of attn map --roles; each role's strongest heads first.
+/// The table of attn map --roles, in the order of each head's strongest role but the first-token one.
 void print_roles(const std::string& model, const std::vector<model::HeadRoles>& roles, std::size_t top,
                  std::ostream& out);
 void print_roles_json(const std::vector<model::HeadRoles>& roles, std::ostream& out);

@@ -51,7 +51,7 @@ Cells cells_of(const AttentionMap& map, std::size_t layer, std::int64_t head, do
     for (std::int64_t j = 0; j < n; ++j) {
       double& cell = largest[static_cast<std::size_t>(i * cells / n * cells + j * cells / n)];
       const double weight = row[static_cast<std::size_t>(j)];
-      if (!(weight <= cell)) cell = weight;
+      if (std::isnan(weight) || weight > cell) cell = weight;
     }
   }
   Cells result{x, y, side, side, cells, cells, {}};
@@ -152,6 +152,12 @@ class Page {
       if (weight >= 0.005) text({at, bottom_ + 34, decimal(weight), kLabelSize, kFaint, Anchor::middle});
     }
     bottom_ += 34 + kLine;
+    if (static_cast<std::int64_t>(shown.size()) == map_.size()) return;
+    text({kMargin, bottom_,
+          "The " + std::to_string(shown.size()) + " tokens with the largest weights, of " +
+              std::to_string(map_.size()) + ".",
+          kLabelSize, kFaint});
+    bottom_ += kLine;
   }
 
   double width_of(std::int64_t position) const { return std::max(text_width(label(position), 13), 30.0); }
@@ -205,6 +211,11 @@ class Page {
       bottom_ += step;
     }
     widen(left + static_cast<double>(columns) * step);
+    if (n > kMostCells) {
+      bottom_ += kLine - 4;
+      text({kMargin, bottom_, "A cell of these maps is the largest weight of a patch of the text.", kLabelSize,
+            kFaint});
+    }
     if (!options_.from) return;
     bottom_ += kLine - 4;
     text({kMargin, bottom_,

@@ -21,7 +21,7 @@ using Context = std::unique_ptr<cairo_t, Release>;
 
 Status error_of(cairo_status_t status) {
   if (status == CAIRO_STATUS_SUCCESS) return {};
-  return Status::error("picture: " + std::string(cairo_status_to_string(status)) + "; draw a smaller one");
+  return Status::error("picture: " + std::string(cairo_status_to_string(status)) + "; draw .svg instead");
 }
 
 cairo_status_t append(void* png, const unsigned char* bytes, unsigned count) {

@@ -1,6 +1,8 @@
 // Reading a tensor, whatever kind of file holds it.
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "attn/status.h"
@@ -17,5 +19,8 @@ namespace attn::formats {
 /// byte; it holds no tensor of that name; its element type or rank is not one that Tensor has. `tensor` is then
 /// left as it was.
 Status read_tensor(std::string_view argument, Tensor* tensor);
+
+/// All tensors of a .safetensors file by name. Errors: as read_tensor(); a tensor of a type that Tensor does not have.
+Status read_safetensors(const std::string& path, std::map<std::string, Tensor, std::less<>>* tensors);
 
 }  // namespace attn::formats

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "formats/containers.h"
+#include "formats/read.h"
 #include "formats/safetensors_header.h"
 
 namespace attn::formats {
@@ -71,23 +72,16 @@ Status check_shape(const std::string& path, const SafetensorsEntry& entry) {
                           " bytes, but its data_offsets span " + std::to_string(entry.end - entry.begin));
 }
 
-}  // namespace
+// The header, held against the file.
+Status read_entries(const std::string& path, const Bytes& file, std::vector<SafetensorsEntry>* entries,
+                    Bytes* data) {
+  ATTN_RETURN_IF_ERROR(read_header(path, file, entries, data));
+  ATTN_RETURN_IF_ERROR(check_offsets(path, *entries, data->size));
+  for (const SafetensorsEntry& entry : *entries) ATTN_RETURN_IF_ERROR(check_shape(path, entry));
+  return {};
+}
 
-Status read_safetensors(const std::string& path, const Bytes& file, const std::optional<std::string>& name,
-                        Tensor* tensor) {
-  std::vector<SafetensorsEntry> entries;
-  Bytes data;
-  ATTN_RETURN_IF_ERROR(read_header(path, file, &entries, &data));
-  ATTN_RETURN_IF_ERROR(check_offsets(path, entries, data.size));
-  std::vector<std::string> names;
-  names.reserve(entries.size());
-  for (const SafetensorsEntry& entry : entries) {
-    ATTN_RETURN_IF_ERROR(check_shape(path, entry));
-    names.push_back(entry.name);
-  }
-  std::size_t index = 0;
-  ATTN_RETURN_IF_ERROR(choose_name(path, names, name, &index));
-  SafetensorsEntry& entry = entries[index];
+Status tensor_of(const std::string& path, const Bytes& data, SafetensorsEntry entry, Tensor* tensor) {
   std::string source = path + ":" + printable(entry.name);
   const auto type = element_type_of_safetensors_name(entry.dtype);
   if (!type) {
@@ -97,6 +91,35 @@ Status read_safetensors(const std::string& path, const Bytes& file, const std::o
   auto strides = row_major_strides(entry.shape);
   const Bytes elements = data.slice(entry.begin, entry.end - entry.begin);
   *tensor = {std::move(source), *type, std::move(entry.shape), std::move(strides), elements.data, elements.owner};
+  return {};
+}
+
+}  // namespace
+
+Status read_safetensors(const std::string& path, const Bytes& file, const std::optional<std::string>& name,
+                        Tensor* tensor) {
+  std::vector<SafetensorsEntry> entries;
+  Bytes data;
+  ATTN_RETURN_IF_ERROR(read_entries(path, file, &entries, &data));
+  std::vector<std::string> names;
+  names.reserve(entries.size());
+  for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
+  std::size_t index = 0;
+  ATTN_RETURN_IF_ERROR(choose_name(path, names, name, &index));
+  return tensor_of(path, data, std::move(entries[index]), tensor);
+}
+
+Status read_safetensors(const std::string& path, std::map<std::string, Tensor, std::less<>>* tensors) {
+  Bytes file, data;
+  std::vector<SafetensorsEntry> entries;
+  ATTN_RETURN_IF_ERROR(map_file(path, &file));
+  ATTN_RETURN_IF_ERROR(read_entries(path, file, &entries, &data));
+  std::map<std::string, Tensor, std::less<>> read;
+  for (SafetensorsEntry& entry : entries) {
+    const std::string name = entry.name;
+    ATTN_RETURN_IF_ERROR(tensor_of(path, data, std::move(entry), &read[name]));
+  }
+  *tensors = std::move(read);
   return {};
 }
 

@@ -95,6 +95,9 @@ class ByteTokenizer final : public Tokenizer {
  private:
   TokenKind kind(Token token) const { return vocabulary_.kinds[static_cast<std::size_t>(token)]; }
 
+  // Llama 3: a word that is a token is that token, whatever its merges would make of it.
+  bool takes_whole_words() const { return rule_ == WordRule::llama3; }
+
   // Special tokens are written as they are.
   std::string bytes_of(Token token) const {
     const std::string& text = vocabulary_.texts[static_cast<std::size_t>(token)];
@@ -104,6 +107,9 @@ class ByteTokenizer final : public Tokenizer {
   void add_word(std::string_view word, std::vector<Token>* tokens) const {
     std::string spelt;
     for (const char byte : word) spelt += alphabet_.character(static_cast<unsigned char>(byte));
+    if (takes_whole_words()) {
+      if (const auto whole = vocabulary_.find(spelt)) return tokens->push_back(*whole);
+    }
     const std::vector<std::string_view> characters = characters_of(spelt);
     const auto score = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const auto found = ranks_.find(std::string(left) + " " + std::string(right));
@@ -140,7 +146,6 @@ Status read_byte_tokenizer(const formats::Gguf& gguf, std::unique_ptr<Tokenizer>
   Vocabulary vocabulary;
   const std::vector<std::string>* merges = nullptr;
   const std::string* rule_name = nullptr;
-  ATTN_RETURN_IF_ERROR(read_vocabulary(gguf, false, &vocabulary));
   ATTN_RETURN_IF_ERROR(require_fact(gguf, "tokenizer.ggml.merges", &merges));
   ATTN_RETURN_IF_ERROR(require_fact(gguf, "tokenizer.ggml.pre", &rule_name));
   const auto rule = word_rule_named(*rule_name);
@@ -148,6 +153,8 @@ Status read_byte_tokenizer(const formats::Gguf& gguf, std::unique_ptr<Tokenizer>
     return Status::error("model: tokenizer.ggml.pre " + formats::in_quotes(*rule_name) +
                          " is not available in this version; \"gpt-2\", \"smollm\" and \"llama-bpe\" are");
   }
+  // Files of Llama 3 need not say that they want one.
+  ATTN_RETURN_IF_ERROR(read_vocabulary(gguf, {.begin_token = *rule == WordRule::llama3}, &vocabulary));
   *tokenizer = std::make_unique<ByteTokenizer>(std::move(vocabulary), *merges, *rule);
   return {};
 }

@@ -108,8 +108,8 @@ Decoder::~Decoder() = default;
 
 Status Decoder::load(formats::Gguf gguf, Executor& executor, std::unique_ptr<Decoder>* decoder) {
   std::unique_ptr<Decoder> loaded(new Decoder(std::move(gguf), executor));
-  ATTN_RETURN_IF_ERROR(read_tokenizer(loaded->gguf_, &loaded->tokenizer_));
   ATTN_RETURN_IF_ERROR(read_decoder_shape(loaded->gguf_, &loaded->shape_));
+  ATTN_RETURN_IF_ERROR(read_tokenizer(loaded->gguf_, &loaded->tokenizer_));
   loaded->shape_.vocabulary = loaded->tokenizer_->size();
   ATTN_RETURN_IF_ERROR(loaded->read_weights());
   *decoder = std::move(loaded);
@@ -179,7 +179,7 @@ Status Decoder::run_layer(std::int64_t index, LayerAttention& attention, Work& w
   rms_norm(work.x.data(), rows, width, layer.attention_norm.data(), shape_.norm_epsilon, work.normed.data(),
            executor_);
   const Product projections[] = {{&layer.q, q, columns}, {&layer.k, k, columns}, {&layer.v, v, columns}};
-  multiply(work.normed.data(), rows, width, projections, executor_);
+  ATTN_RETURN_IF_ERROR(multiply(work.normed.data(), rows, width, projections, executor_));
 
   const auto heads_of = [&](float* data, std::int64_t heads, std::int64_t stride) {
     return OutputView(data, DType::f32, {heads, rows, dim}, {dim, stride, 1});
@@ -190,41 +190,47 @@ Status Decoder::run_layer(std::int64_t index, LayerAttention& attention, Work& w
   ATTN_RETURN_IF_ERROR(attention.attend(index, queries, keys, heads_of(v, shape_.kv_heads, columns),
                                         heads_of(work.attended.data(), shape_.heads, shape_.heads * dim)));
   const Product output[] = {{&layer.output, work.x.data(), width, nullptr, Into::add}};
-  multiply(work.attended.data(), rows, shape_.heads * dim, output, executor_);
+  ATTN_RETURN_IF_ERROR(multiply(work.attended.data(), rows, shape_.heads * dim, output, executor_));
 
   rms_norm(work.x.data(), rows, width, layer.feed_norm.data(), shape_.norm_epsilon, work.normed.data(), executor_);
   const Product feed[] = {{&layer.gate, work.gate.data(), hidden}, {&layer.up, work.up.data(), hidden}};
-  multiply(work.normed.data(), rows, width, feed, executor_);
+  ATTN_RETURN_IF_ERROR(multiply(work.normed.data(), rows, width, feed, executor_));
   silu_product(work.gate.data(), work.up.data(), rows * hidden, executor_);
   const Product down[] = {{&layer.down, work.x.data(), width, nullptr, Into::add}};
-  multiply(work.gate.data(), rows, hidden, down, executor_);
+  ATTN_RETURN_IF_ERROR(multiply(work.gate.data(), rows, hidden, down, executor_));
   return {};
 }
 
-Status Decoder::run(std::span<const Token> tokens, std::int64_t position, LayerAttention& attention,
-                    std::vector<float>* rows) const {
-  try {
-    const auto count = static_cast<std::int64_t>(tokens.size());
-    Work work(shape_, count);
-    std::vector<std::int64_t> positions(tokens.size());
-    std::iota(positions.begin(), positions.end(), position);
-    ATTN_RETURN_IF_ERROR(rope_table(shape_.rope_frequencies, 1, positions, &work.rope));
-    ATTN_RETURN_IF_ERROR(embed(tokens, &work.x));
-    for (std::int64_t layer = 0; layer < shape_.layers; ++layer)
-      ATTN_RETURN_IF_ERROR(run_layer(layer, attention, work));
-    rms_norm(work.x.data(), count, shape_.width, output_norm_.data(), shape_.norm_epsilon, work.normed.data(),
-             executor_);
-    *rows = std::move(work.normed);
-    return {};
-  } catch (const std::bad_alloc&) {
-    return Status::error("model: not enough memory for " + std::to_string(tokens.size()) +
-                         " tokens at once; run fewer together");
-  }
+Status Decoder::run_layers(std::span<const Token> tokens, LayerAttention& attention, Work& work) const {
+  std::vector<std::int64_t> positions(tokens.size());
+  std::iota(positions.begin(), positions.end(), attention.length());
+  ATTN_RETURN_IF_ERROR(rope_table(shape_.rope_frequencies, 1, positions, &work.rope));
+  ATTN_RETURN_IF_ERROR(embed(tokens, &work.x));
+  for (std::int64_t layer = 0; layer < shape_.layers; ++layer)
+    ATTN_RETURN_IF_ERROR(run_layer(layer, attention, work));
+  rms_norm(work.x.data(), work.rows, shape_.width, output_norm_.data(), shape_.norm_epsilon, work.normed.data(),
+           executor_);
+  return {};
 }
 
-void Decoder::logits(const float* rows, std::int64_t count, float* logits) const {
+Status Decoder::run(std::span<const Token> tokens, LayerAttention& attention, std::vector<float>* rows) const {
+  const std::int64_t before = attention.length();
+  Status status;
+  try {
+    Work work(shape_, static_cast<std::int64_t>(tokens.size()));
+    status = run_layers(tokens, attention, work);
+    if (status.ok()) *rows = std::move(work.normed);
+  } catch (const std::bad_alloc&) {
+    status = Status::error("model: not enough memory for " + std::to_string(tokens.size()) +
+                           " tokens at once; run fewer together");
+  }
+  if (!status.ok()) attention.take_back(before);
+  return status;
+}
+
+Status Decoder::logits(const float* rows, std::int64_t count, float* logits) const {
   const Product product[] = {{&output_, logits, shape_.vocabulary}};
-  multiply(rows, count, shape_.width, product, executor_);
+  return multiply(rows, count, shape_.width, product, executor_);
 }
 
 }  // namespace attn::model

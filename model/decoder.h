@@ -49,17 +49,17 @@ class Decoder final : public TextModel {
   KvCacheOptions cache_options(CacheType type) const;
 
   /// `rows` are ready for logits().
-  Status run(std::span<const Token> tokens, std::int64_t position, LayerAttention& attention,
-             std::vector<float>* rows) const override;
+  Status run(std::span<const Token> tokens, LayerAttention& attention, std::vector<float>* rows) const override;
 
-  /// `logits` [rows][vocabulary] of rows [rows][width] from run().
-  void logits(const float* rows, std::int64_t count, float* logits) const;
+  /// `logits` [rows][vocabulary] of rows [rows][width] from run(). Errors: memory that can't be had.
+  Status logits(const float* rows, std::int64_t count, float* logits) const;
 
  private:
   struct Layer;
   struct Work;
   Decoder(formats::Gguf gguf, Executor& executor);
   Status read_weights();
+  Status run_layers(std::span<const Token> tokens, LayerAttention& attention, Work& work) const;
   Status run_layer(std::int64_t index, LayerAttention& attention, Work& work) const;
   Status embed(std::span<const Token> tokens, std::vector<float>* rows) const;
 

@@ -40,27 +40,41 @@ Status check_architecture(const formats::Gguf& gguf) {
     return Status::error("model: architecture " + formats::in_quotes(*architecture) +
                          " is not available in this version; give a GGUF file of \"llama\", as SmolLM2 is");
   }
-  const auto* experts = find_fact<std::int64_t>(gguf, "llama.expert_count");
-  if (experts && *experts > 0)
+  std::optional<std::int64_t> experts;
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, "llama.expert_count", &experts));
+  if (experts.value_or(0) > 0)
     return Status::error("model: mixtures of experts are not available in this version; give one without experts");
   return {};
 }
 
-Status read_rope_options(const formats::Gguf& gguf, std::int64_t head_dim, RopeOptions* options) {
-  ATTN_RETURN_IF_ERROR(read_size_or(gguf, "llama.rope.dimension_count", head_dim, head_dim, &options->rotary_dim));
-  if (const double* base = find_fact<double>(gguf, "llama.rope.freq_base")) options->base = *base;
-  const double* old_factor = find_fact<double>(gguf, "llama.rope.scale_linear");
-  const auto* scaling = find_fact<std::string>(gguf, "llama.rope.scaling.type");
-  if (scaling && *scaling != "none" && *scaling != "linear") {
-    return Status::error("model: llama.rope.scaling.type " + formats::in_quotes(*scaling) +
+// As llama.cpp reads them: scaling is linear where there is a factor and nothing else is said, and an old key may hold it.
+Status read_rope_scaling(const formats::Gguf& gguf, RopeOptions* options) {
+  std::optional<std::string> type;
+  std::optional<double> factor, old_factor;
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, "llama.rope.scaling.type", &type));
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, "llama.rope.scaling.factor", &factor));
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, "llama.rope.scale_linear", &old_factor));
+  if (!factor) factor = old_factor;
+  if (type == "none") return {};
+  if (type.value_or("linear") != "linear") {
+    return Status::error("model: llama.rope.scaling.type " + formats::in_quotes(*type) +
                          " is not available in this version; \"none\" and \"linear\" are");
   }
-  const double* factor =
-      scaling && *scaling == "linear" ? find_fact<double>(gguf, "llama.rope.scaling.factor") : old_factor;
-  if (factor && *factor != 1) {
-    options->scaling = RopeScaling::linear;
-    options->factor = *factor;
-  }
+  if (factor.value_or(0) == 0 || *factor == 1) return {};
+  options->scaling = RopeScaling::linear;
+  options->factor = *factor;
+  return {};
+}
+
+Status read_rope_frequencies(const formats::Gguf& gguf, std::int64_t head_dim, std::vector<double>* frequencies) {
+  RopeOptions options;
+  std::optional<double> base;
+  ATTN_RETURN_IF_ERROR(read_size_or(gguf, "llama.rope.dimension_count", head_dim, head_dim, &options.rotary_dim));
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, "llama.rope.freq_base", &base));
+  options.base = base.value_or(options.base);
+  ATTN_RETURN_IF_ERROR(read_rope_scaling(gguf, &options));
+  const Status status = rope_frequencies(options, head_dim, frequencies);
+  if (!status.ok()) return Status::error("model: llama.rope: " + status.message());
   return {};
 }
 
@@ -108,9 +122,7 @@ Status read_decoder_shape(const formats::Gguf& gguf, DecoderShape* shape) {
     return Status::error("model: llama.attention.layer_norm_rms_epsilon is out of range" + std::string(kAgain));
   read.norm_epsilon = static_cast<float>(*epsilon);
 
-  RopeOptions rope;
-  ATTN_RETURN_IF_ERROR(read_rope_options(gguf, read.head_dim, &rope));
-  ATTN_RETURN_IF_ERROR(rope_frequencies(rope, read.head_dim, &read.rope_frequencies));
+  ATTN_RETURN_IF_ERROR(read_rope_frequencies(gguf, read.head_dim, &read.rope_frequencies));
   ATTN_RETURN_IF_ERROR(divide_frequencies(gguf, &read.rope_frequencies));
   *shape = std::move(read);
   return {};

@@ -1,9 +1,7 @@
 #include "model/encoder.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <map>
 #include <new>
 
 #include <nlohmann/json.hpp>
@@ -34,15 +32,17 @@ Status require_text(const nlohmann::json& config, const char* key, const std::st
   const auto found = config.find(key);
   const bool fits = found != config.end() && found->is_string() && found->get<std::string>() == needed;
   if (fits) return {};
+  const bool is_text = found != config.end() && found->is_string();
   return Status::error("model: config.json has " + std::string(key) + " " +
-                       (found == config.end() ? "left out" : found->dump()) + ", but only \"" + needed +
+                       (is_text ? formats::in_quotes(found->get<std::string>()) : "left out or no text") +
+                       ", but only \"" + needed +
                        "\" is available in this version; give a BERT model such as minilm");
 }
 
 Status read_shape(const std::string& path, EncoderShape* shape) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Status::error("model: " + path + " can't be read; an encoder's folder holds one" + kAgain);
-  const nlohmann::json config = nlohmann::json::parse(file, nullptr, false);
+  formats::Bytes file;
+  ATTN_RETURN_IF_ERROR(formats::map_file(path, &file));
+  const nlohmann::json config = nlohmann::json::parse(file.text(), nullptr, false);
   if (!config.is_object()) return Status::error("model: " + path + " is no JSON object" + kAgain);
   ATTN_RETURN_IF_ERROR(require_text(config, "model_type", "bert"));
   ATTN_RETURN_IF_ERROR(require_text(config, "hidden_act", "gelu"));
@@ -56,8 +56,9 @@ Status read_shape(const std::string& path, EncoderShape* shape) {
   ATTN_RETURN_IF_ERROR(read_size(config, "max_position_embeddings", &shape->context));
   ATTN_RETURN_IF_ERROR(read_size(config, "type_vocab_size", &shape->types));
   const auto epsilon = config.find("layer_norm_eps");
-  if (epsilon == config.end() || !epsilon->is_number())
-    return Status::error("model: config.json has no layer_norm_eps" + std::string(kAgain));
+  if (epsilon == config.end() || !epsilon->is_number() ||
+      !(epsilon->get<double>() >= 0 && epsilon->get<double>() < 1))
+    return Status::error("model: config.json has no layer_norm_eps from 0 to 1" + std::string(kAgain));
   shape->norm_epsilon = epsilon->get<float>();
   if (shape->width % shape->heads != 0) {
     return Status::error("model: hidden_size " + std::to_string(shape->width) + " does not split into " +
@@ -76,13 +77,15 @@ struct Encoder::Layer {
 
 // Tensors of model.safetensors, each of the shape that it must have.
 struct Encoder::Reader {
-  std::string path;
+  std::map<std::string, formats::Tensor, std::less<>> tensors;
   std::string prefix;  // some files name everything "bert.…"
   WeightMemory& memory;
   Executor& executor;
 
   Status tensor(const std::string& name, const std::vector<std::int64_t>& shape, formats::Tensor* tensor) const {
-    ATTN_RETURN_IF_ERROR(formats::read_tensor(path + ":" + prefix + name, tensor));
+    const auto found = tensors.find(prefix + name);
+    if (found == tensors.end()) return Status::error("model: model.safetensors has no " + prefix + name + kAgain);
+    *tensor = found->second;
     if (tensor->shape != shape || tensor->type == formats::ElementType::f64 || !formats::dtype_of(tensor->type)) {
       return Status::error("model: " + name + " is " + formats::name_of(tensor->type) +
                            formats::shape_text(tensor->shape) + ", but config.json says f32, f16 or bf16 " +
@@ -145,9 +148,10 @@ Status Encoder::load(const std::string& folder, Executor& executor, std::unique_
 }
 
 Status Encoder::read_weights(const std::string& folder) {
-  Reader reader{folder + "/model.safetensors", "", memory_, executor_};
+  Reader reader{{}, "", memory_, executor_};
+  ATTN_RETURN_IF_ERROR(formats::read_safetensors(folder + "/model.safetensors", &reader.tensors));
   const std::string word_embeddings = "embeddings.word_embeddings.weight";
-  if (!formats::read_tensor(reader.path + ":" + word_embeddings, &words_).ok()) reader.prefix = "bert.";
+  if (reader.tensors.contains("bert." + word_embeddings)) reader.prefix = "bert.";
   const std::int64_t width = shape_.width, hidden = shape_.hidden;
   ATTN_RETURN_IF_ERROR(reader.tensor(word_embeddings, {shape_.vocabulary, width}, &words_));
   ATTN_RETURN_IF_ERROR(
@@ -198,7 +202,7 @@ Status Encoder::run_layer(const Layer& layer, std::int64_t index, std::int64_t r
   const Product projections[] = {{&layer.q, q, 3 * width, layer.q_bias.data()},
                                  {&layer.k, k, 3 * width, layer.k_bias.data()},
                                  {&layer.v, v, 3 * width, layer.v_bias.data()}};
-  multiply(x->data(), rows, width, projections, executor_);
+  ATTN_RETURN_IF_ERROR(multiply(x->data(), rows, width, projections, executor_));
   const auto heads_of = [&](float* data, std::int64_t stride) {
     return OutputView(data, DType::f32, {shape_.heads, rows, dim}, {dim, stride, 1});
   };
@@ -207,27 +211,27 @@ Status Encoder::run_layer(const Layer& layer, std::int64_t index, std::int64_t r
   const auto add_product = [&](const std::vector<float>& from, std::int64_t inputs, const Matrix& matrix,
                                const std::vector<float>& bias) {
     const Product product[] = {{&matrix, x->data(), width, bias.data(), Into::add}};
-    multiply(from.data(), rows, inputs, product, executor_);
+    return multiply(from.data(), rows, inputs, product, executor_);
   };
-  add_product(attended, width, layer.output, layer.output_bias);
+  ATTN_RETURN_IF_ERROR(add_product(attended, width, layer.output, layer.output_bias));
   layer_norm(x->data(), rows, width, layer.attention_norm_weight.data(), layer.attention_norm_bias.data(),
              shape_.norm_epsilon, executor_);
   const Product feed[] = {{&layer.feed, between.data(), hidden, layer.feed_bias.data()}};
-  multiply(x->data(), rows, width, feed, executor_);
+  ATTN_RETURN_IF_ERROR(multiply(x->data(), rows, width, feed, executor_));
   gelu(between.data(), rows * hidden, executor_);
-  add_product(between, hidden, layer.feed_output, layer.feed_output_bias);
+  ATTN_RETURN_IF_ERROR(add_product(between, hidden, layer.feed_output, layer.feed_output_bias));
   layer_norm(x->data(), rows, width, layer.feed_norm_weight.data(), layer.feed_norm_bias.data(),
              shape_.norm_epsilon, executor_);
   return {};
 }
 
-Status Encoder::run(std::span<const Token> tokens, std::int64_t position, LayerAttention& attention,
-                    std::vector<float>* rows) const {
+Status Encoder::run(std::span<const Token> tokens, LayerAttention& attention, std::vector<float>* rows) const {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  if (position != 0 || count > shape_.context) {
-    return Status::error("model: positions " + std::to_string(position) + " to " +
-                         std::to_string(position + count) + ", but an encoder runs a whole text of at most " +
-                         std::to_string(shape_.context) + " tokens; give a shorter one");
+  if (attention.length() != 0 || count > shape_.context) {
+    return Status::error("model: positions " + std::to_string(attention.length()) + " to " +
+                         std::to_string(attention.length() + count) +
+                         ", but an encoder runs a whole text of at most " + std::to_string(shape_.context) +
+                         " tokens; give a shorter one");
   }
   try {
     std::vector<float> x(static_cast<std::size_t>(count * shape_.width));

@@ -35,9 +35,8 @@ class Encoder final : public TextModel {
   std::int64_t context() const override { return shape_.context; }
   bool causal() const override { return false; }
 
-  /// `position` is 0: a token sees all others, so a text is run whole.
-  Status run(std::span<const Token> tokens, std::int64_t position, LayerAttention& attention,
-             std::vector<float>* rows) const override;
+  /// A token sees all others, so a text is run whole: attention.length() is 0.
+  Status run(std::span<const Token> tokens, LayerAttention& attention, std::vector<float>* rows) const override;
 
  private:
   struct Layer;

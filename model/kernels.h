@@ -12,7 +12,7 @@ namespace attn::model {
 inline constexpr std::int64_t kFewRows = 4;
 
 /// Every sum is one chain of fused multiply-adds from +0 over ascending inputs, so its bits depend on neither rows nor target
-/// (SSE4 has no fused multiply-add, and bits of its own). `x` are rows of matrix.inputs() numbers, `stride` apart;
+/// (SSE4 has no fused multiply-add, and bits of its own; scalar's silu_product takes the C library's exponential). `x` are rows of matrix.inputs() numbers, `stride` apart;
 /// `sums` are [rows][kPanelOutputs].
 struct Kernels {
   /// For up to kFewRows rows, from the panel as it lies; nullptr: unpack first.

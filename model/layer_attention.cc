@@ -35,6 +35,13 @@ Status CachedText::attend(std::int64_t layer, const TensorView& q, const TensorV
   return cache.attend({&sequence, 1}, q, out, options);
 }
 
+void CachedText::take_back(std::int64_t position) {
+  for (std::size_t layer = 0; layer < caches_.size(); ++layer) {
+    // The one thing that it could say is that the position is beyond the length.
+    static_cast<void>(caches_[layer]->truncate(sequences_[layer], position));
+  }
+}
+
 std::int64_t CachedText::bytes() const {
   std::int64_t bytes = 0;
   for (const auto& cache : caches_) {

@@ -16,8 +16,12 @@ namespace attn::model {
 class LayerAttention {
  public:
   virtual ~LayerAttention() = default;
+  /// Tokens that came in earlier calls: the position of the next one.
+  virtual std::int64_t length() const = 0;
   virtual Status attend(std::int64_t layer, const TensorView& q, const TensorView& k, const TensorView& v,
                         const OutputView& out) = 0;
+  /// Forgets tokens from this position on, in whatever layers have them: a model calls it where a run fails half-way.
+  virtual void take_back(std::int64_t position) = 0;
 };
 
 /// A whole text at once, nothing kept.
@@ -27,6 +31,8 @@ class WholeText final : public LayerAttention {
   explicit WholeText(bool causal, Executor* executor = nullptr) : causal_(causal), executor_(executor) {}
   Status attend(std::int64_t layer, const TensorView& q, const TensorView& k, const TensorView& v,
                 const OutputView& out) override;
+  std::int64_t length() const override { return 0; }
+  void take_back(std::int64_t /*position*/) override {}
 
  private:
   bool causal_;
@@ -42,7 +48,8 @@ class CachedText final : public LayerAttention {
   Status attend(std::int64_t layer, const TensorView& q, const TensorView& k, const TensorView& v,
                 const OutputView& out) override;
 
-  std::int64_t length() const { return caches_.front()->length(sequences_.front()); }
+  std::int64_t length() const override { return caches_.back()->length(sequences_.back()); }
+  void take_back(std::int64_t position) override;
   /// Bytes of the pages that hold tokens, of all layers.
   std::int64_t bytes() const;
 

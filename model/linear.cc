@@ -1,8 +1,10 @@
 #include "model/linear.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "model/kernels.h"
 #include "model/tasks.h"
@@ -19,14 +21,21 @@ constexpr double kReadWork = 5;
 // Pieces a thread, where all threads read the matrix once: one that is late leaves its later pieces to the others.
 constexpr std::int64_t kPiecesPerThread = 3;
 
-struct Scratch {
+// Memory of this thread, kept for later calls: a product takes less time than getting it from the system. nullptr where it
+// can't be had.
+float* scratch_of_thread(std::int64_t numbers) {
   struct Free {
     void operator()(float* memory) const { std::free(memory); }
   };
-  explicit Scratch(std::int64_t numbers)
-      : memory(static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>((numbers + 15) / 16 * 64)))) {}
-  std::unique_ptr<float, Free> memory;
-};
+  thread_local std::unique_ptr<float, Free> memory;
+  thread_local std::int64_t size = 0;
+  if (numbers > size) {
+    size = (numbers + 15) / 16 * 16;
+    memory.reset(static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>(size) * sizeof(float))));
+    if (!memory) size = 0;
+  }
+  return memory.get();
+}
 
 // One call, cut into panels of all products × chunks of rows.
 class Multiplication {
@@ -40,23 +49,30 @@ class Multiplication {
     }
   }
 
-  void run(Executor& executor) {
+  Status run(Executor& executor) {
     if (rows_ <= kFewRows && kernels_.multiply_few) {
       const std::int64_t pieces = std::min<std::int64_t>(panels_, kPiecesPerThread * executor.threads());
-      return for_each(executor, pieces, kReadWork * work_, [&](std::int64_t piece, int) {
+      for_each(executor, pieces, kReadWork * work_, [&](std::int64_t piece, int) {
         alignas(64) float sums[kFewRows * kPanelOutputs];
         const Range range = range_of(panels_, pieces, piece);
         for (std::int64_t panel = range.begin; panel < range.end; ++panel) few(panel, sums);
       });
+      return {};
     }
-    std::vector<Scratch> scratch;
-    for (int worker = 0; worker < executor.threads(); ++worker)
-      scratch.emplace_back((inputs_ + kRowsTogether) * kPanelOutputs);
+    std::atomic<bool> failed{false};
     const std::int64_t chunks = (rows_ + kRowsTogether - 1) / kRowsTogether;
-    for_each(executor, panels_ * chunks, work_, [&](std::int64_t task, int worker) {
+    for_each(executor, panels_ * chunks, work_, [&](std::int64_t task, int) {
       const Range range = range_of(rows_, chunks, task % chunks);
-      many(task / chunks, range, scratch[static_cast<std::size_t>(worker)].memory.get());
+      float* scratch = scratch_of_thread((inputs_ + range.end - range.begin) * kPanelOutputs);
+      if (!scratch) {
+        failed = true;
+      } else {
+        many(task / chunks, range, scratch);
+      }
     });
+    return failed ? Status::error("model: no memory to multiply " + std::to_string(rows_) +
+                                  " rows; run fewer together")
+                  : Status();
   }
 
  private:
@@ -109,9 +125,9 @@ class Multiplication {
 
 }  // namespace
 
-void multiply(const float* x, std::int64_t rows, std::int64_t stride, std::span<const Product> products,
-              Executor& executor) {
-  if (rows > 0) Multiplication(x, rows, stride, products).run(executor);
+Status multiply(const float* x, std::int64_t rows, std::int64_t stride, std::span<const Product> products,
+                Executor& executor) {
+  return rows > 0 ? Multiplication(x, rows, stride, products).run(executor) : Status();
 }
 
 }  // namespace attn::model

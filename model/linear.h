@@ -5,6 +5,7 @@
 #include <span>
 
 #include "attn/executor.h"
+#include "attn/status.h"
 #include "model/matrix.h"
 
 namespace attn::model {
@@ -26,9 +27,10 @@ struct Product {
 
 /// All products of `rows` rows of x ([rows][inputs], `stride` apart). The bits of a row of `out` depend on its row of x
 /// alone: each sum is one chain of fused multiply-adds in ascending order of inputs, whatever the number of rows, the
-/// threads or the target (but SSE4). Time O(rows · outputs · inputs); scratch of 64 · inputs numbers a thread.
+/// threads or the target (but SSE4). Time O(rows · outputs · inputs); scratch of 64 · inputs numbers a thread,
+/// kept by the thread. Errors: memory that can't be had.
 /// A BLAS would be no slower and keep none of that.
-void multiply(const float* x, std::int64_t rows, std::int64_t stride, std::span<const Product> products,
-              Executor& executor);
+Status multiply(const float* x, std::int64_t rows, std::int64_t stride, std::span<const Product> products,
+                Executor& executor);
 
 }  // namespace attn::model

@@ -34,6 +34,8 @@ class Recorder final : public LayerAttention {
     if (options_.layer_done) options_.layer_done();
     return {};
   }
+  std::int64_t length() const override { return 0; }
+  void take_back(std::int64_t /*position*/) override {}
 
  private:
   Status keep(std::int64_t layer, const TensorView& q, const TensorView& k, const TensorView& v) {
@@ -70,7 +72,7 @@ class Recorder final : public LayerAttention {
         const float* ours = to + (head * n + first + i) * n;
         for (std::int64_t j = 0; j < n; ++j) {
           const double difference = std::abs(static_cast<double>(ours[j]) - row[j]);
-          if (!(difference <= map_->fidelity)) map_->fidelity = difference;
+          if (std::isnan(difference) || difference > map_->fidelity) map_->fidelity = difference;
         }
       }
     }
@@ -83,6 +85,10 @@ class Recorder final : public LayerAttention {
 };
 
 Status check(const TextModel& model, std::int64_t tokens, const MapOptions& options) {
+  if (options.layer && (*options.layer < 0 || *options.layer >= model.layers())) {
+    return Status::error("layer: " + std::to_string(*options.layer) + ", but the model has " +
+                         std::to_string(model.layers()) + ", counted from 0");
+  }
   if (tokens == 0) return Status::error("text: it has no token; give a text");
   if (tokens > model.context()) {
     return Status::error("text: " + std::to_string(tokens) + " tokens, but the model has " +
@@ -119,7 +125,7 @@ Status map_tokens(const TextModel& model, std::span<const Token> tokens, const M
   }
   Recorder recorder(model, options, &filled);
   std::vector<float> last;
-  ATTN_RETURN_IF_ERROR(model.run(tokens, 0, recorder, &last));
+  ATTN_RETURN_IF_ERROR(model.run(tokens, recorder, &last));
   if (rows) *rows = std::move(last);
   *map = std::move(filled);
   return {};

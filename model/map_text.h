@@ -22,7 +22,7 @@ struct MapOptions {
 
 /// Runs the tokens through the model and keeps each layer's weights, which the engine computes from that layer's q and k; each
 /// map is held against float64. `rows` becomes what TextModel::run() gives, if asked for.
-/// O(layers · heads · tokens²) memory. Errors: no token; more tokens than the model has positions; more than `most_bytes`; those
+/// O(layers · heads · tokens²) memory. Errors: no such layer; no token; more tokens than the model has positions; more than `most_bytes`; those
 /// of TextModel::run().
 Status map_tokens(const TextModel& model, std::span<const Token> tokens, const MapOptions& options,
                   explain::AttentionMap* map, std::vector<float>* rows = nullptr);

@@ -1,6 +1,7 @@
 #include "model/matrix.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,10 @@ float element(const TensorView& tensor, std::int64_t row, std::int64_t column) {
 
 // Calls read(row, numbers) for the rows of a panel and spreads what it gives as the panel's columns.
 template <class Number, class Read>
-void pack_numbers(const Matrix& matrix, std::int64_t panel, std::byte* memory, const Read& read) {
+void pack_numbers(const Matrix& matrix, std::int64_t panel, std::byte* memory, std::vector<float>& numbers,
+                  const Read& read) {
   auto* to = reinterpret_cast<Number*>(memory);
   const std::int64_t first = panel * kPanelOutputs, inputs = matrix.inputs();
-  std::vector<float> numbers(static_cast<std::size_t>(inputs));
   for (std::int64_t o = 0; o < std::min(kPanelOutputs, matrix.outputs() - first); ++o) {
     read(first + o, numbers.data());
     for (std::int64_t k = 0; k < inputs; ++k) {
@@ -56,8 +57,14 @@ WeightForm form_of(formats::GgufType type) {
 
 }  // namespace
 
+// What packing a row needs; a thread has one.
+struct Matrix::RowScratch {
+  std::vector<float> numbers, steps, leasts;
+  std::vector<std::int8_t> codes;
+};
+
 std::int64_t Matrix::panel_bytes() const {
-  const std::int64_t steps = inputs_ / group_ * kPanelOutputs * 4;
+  const std::int64_t groups = group_ > 0 ? inputs_ / group_ : 0, steps = groups * kPanelOutputs * 4;
   switch (form_) {
     case WeightForm::f32: return inputs_ * kPanelOutputs * 4;
     case WeightForm::bf16: return inputs_ * kPanelOutputs * 2;
@@ -74,22 +81,20 @@ Status Matrix::allocate(WeightMemory& memory) {
 }
 
 // Row by row into its column of the panel.
-void Matrix::pack_codes(const formats::GgufTensor& tensor, std::int64_t panel) {
+void Matrix::pack_codes(const formats::GgufTensor& tensor, std::int64_t panel, RowScratch& scratch) {
   const bool four = form_ == WeightForm::four_bits;
   // Q4_0 counts from −8; here codes count from 0, and the least number makes up for it (both exact).
   const int less = tensor.type == formats::GgufType::q4_0 ? 8 : 0;
   const std::int64_t groups = inputs_ / group_, group_bytes = panel_bytes() / groups;
   const std::int64_t codes_at = kPanelOutputs * 4 * (four ? 2 : 1);
-  std::vector<std::int8_t> codes(static_cast<std::size_t>(inputs_));
-  std::vector<float> steps(static_cast<std::size_t>(groups)), leasts(steps.size());
   const std::int64_t first = panel * kPanelOutputs;
   for (std::int64_t o = 0; o < std::min(kPanelOutputs, outputs_ - first); ++o) {
-    formats::read_codes(tensor, first + o, codes.data(), steps.data(), leasts.data());
-    const std::int8_t* code = codes.data();
-    for (std::size_t g = 0; g < steps.size(); ++g) {
+    formats::read_codes(tensor, first + o, scratch.codes.data(), scratch.steps.data(), scratch.leasts.data());
+    const std::int8_t* code = scratch.codes.data();
+    for (std::size_t g = 0; g < static_cast<std::size_t>(groups); ++g) {
       std::byte* to = writable_panel(panel) + static_cast<std::int64_t>(g) * group_bytes;
-      reinterpret_cast<float*>(to)[o] = steps[g];
-      if (four) reinterpret_cast<float*>(to)[kPanelOutputs + o] = less ? -8 * steps[g] : leasts[g];
+      reinterpret_cast<float*>(to)[o] = scratch.steps[g];
+      if (four) reinterpret_cast<float*>(to)[kPanelOutputs + o] = less ? -8 * scratch.steps[g] : scratch.leasts[g];
       to += codes_at + o;
       for (std::int64_t k = 0; k < group_; ++k) {
         const auto bits = static_cast<std::byte>(*code++ + less);
@@ -103,6 +108,28 @@ void Matrix::pack_codes(const formats::GgufTensor& tensor, std::int64_t panel) {
   }
 }
 
+template <class PackPanel>
+Status Matrix::pack_panels(Executor& executor, const PackPanel& pack_panel) {
+  // Before the tasks, which may not throw.
+  std::vector<RowScratch> scratch;
+  try {
+    scratch.resize(static_cast<std::size_t>(executor.threads()));
+    const auto inputs = static_cast<std::size_t>(inputs_), groups = inputs / static_cast<std::size_t>(group_);
+    for (RowScratch& row : scratch) {
+      row.numbers.resize(inputs);
+      row.codes.resize(inputs);
+      row.steps.resize(groups);
+      row.leasts.resize(groups);
+    }
+  } catch (const std::bad_alloc&) {
+    return Status::error("model: not enough memory to pack weights of " + std::to_string(inputs_) + " inputs");
+  }
+  const double work = kPackWork * static_cast<double>(outputs_ * inputs_);
+  for_each(executor, panels(), work,
+           [&](std::int64_t panel, int worker) { pack_panel(panel, scratch[static_cast<std::size_t>(worker)]); });
+  return {};
+}
+
 Status Matrix::pack(const formats::GgufTensor& tensor, WeightMemory& memory, Executor& executor, Matrix* matrix) {
   Matrix packed;
   packed.outputs_ = tensor.rows();
@@ -112,16 +139,16 @@ Status Matrix::pack(const formats::GgufTensor& tensor, WeightMemory& memory, Exe
   packed.group_ = group > 0 ? group : packed.inputs_;
   ATTN_RETURN_IF_ERROR(packed.allocate(memory));
   const auto read = [&](std::int64_t row, float* numbers) { formats::dequantise_row(tensor, row, numbers); };
-  const double work = kPackWork * static_cast<double>(packed.outputs_ * packed.inputs_);
-  for_each(executor, packed.panels(), work, [&](std::int64_t panel, int) {
+  ATTN_RETURN_IF_ERROR(packed.pack_panels(executor, [&](std::int64_t panel, RowScratch& scratch) {
+    std::byte* to = packed.writable_panel(panel);
     if (group > 0) {
-      packed.pack_codes(tensor, panel);
+      packed.pack_codes(tensor, panel, scratch);
     } else if (packed.form_ == WeightForm::bf16) {
-      pack_numbers<std::uint16_t>(packed, panel, packed.writable_panel(panel), read);
+      pack_numbers<std::uint16_t>(packed, panel, to, scratch.numbers, read);
     } else {
-      pack_numbers<float>(packed, panel, packed.writable_panel(panel), read);
+      pack_numbers<float>(packed, panel, to, scratch.numbers, read);
     }
-  });
+  }));
   *matrix = packed;
   return {};
 }
@@ -134,10 +161,9 @@ Status Matrix::pack(const TensorView& tensor, WeightMemory& memory, Executor& ex
   const auto read = [&](std::int64_t row, float* numbers) {
     for (std::int64_t k = 0; k < packed.inputs_; ++k) numbers[k] = element(tensor, row, k);
   };
-  const double work = kPackWork * static_cast<double>(packed.outputs_ * packed.inputs_);
-  for_each(executor, packed.panels(), work, [&](std::int64_t panel, int) {
-    pack_numbers<float>(packed, panel, packed.writable_panel(panel), read);
-  });
+  ATTN_RETURN_IF_ERROR(packed.pack_panels(executor, [&](std::int64_t panel, RowScratch& scratch) {
+    pack_numbers<float>(packed, panel, packed.writable_panel(panel), scratch.numbers, read);
+  }));
   *matrix = packed;
   return {};
 }

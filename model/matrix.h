@@ -51,7 +51,10 @@ class Matrix {
  private:
   Status allocate(WeightMemory& memory);
   std::byte* writable_panel(std::int64_t p) { return memory_ + p * panel_bytes(); }
-  void pack_codes(const formats::GgufTensor& tensor, std::int64_t panel);
+  struct RowScratch;
+  template <class PackPanel>
+  Status pack_panels(Executor& executor, const PackPanel& pack_panel);
+  void pack_codes(const formats::GgufTensor& tensor, std::int64_t panel, RowScratch& scratch);
 
   std::int64_t outputs_ = 0, inputs_ = 0, group_ = 0;
   WeightForm form_ = WeightForm::f32;

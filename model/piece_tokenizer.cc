@@ -1,5 +1,8 @@
 // The tokenizer of GGUF's "llama": pieces that have scores, merged best first, and a token for each byte.
 // Source: SentencePiece's byte-pair mode (Kudo and Richardson, 2018), as llama.cpp reads it from GGUF.
+#include <algorithm>
+#include <cmath>
+
 #include "model/facts.h"
 #include "model/gguf_tokenizers.h"
 #include "model/merging.h"
@@ -131,13 +134,15 @@ Status check_bytes(const Vocabulary& vocabulary) {
 Status read_piece_tokenizer(const formats::Gguf& gguf, std::unique_ptr<Tokenizer>* tokenizer) {
   Vocabulary vocabulary;
   const std::vector<double>* scores = nullptr;
-  ATTN_RETURN_IF_ERROR(read_vocabulary(gguf, true, &vocabulary));
+  ATTN_RETURN_IF_ERROR(read_vocabulary(gguf, {.begin_token = true, .blank = true}, &vocabulary));
   ATTN_RETURN_IF_ERROR(require_fact(gguf, "tokenizer.ggml.scores", &scores));
   if (scores->size() != vocabulary.texts.size()) {
     return Status::error("model: " + std::to_string(vocabulary.texts.size()) + " tokens, " +
                          std::to_string(scores->size()) +
                          " scores; each token has one; fetch or convert the file again");
   }
+  if (!std::all_of(scores->begin(), scores->end(), [](double score) { return std::isfinite(score); }))
+    return Status::error("model: a token's score is not finite; fetch or convert the file again");
   ATTN_RETURN_IF_ERROR(check_bytes(vocabulary));
   *tokenizer = std::make_unique<PieceTokenizer>(std::move(vocabulary), *scores);
   return {};

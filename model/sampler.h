@@ -11,7 +11,7 @@
 namespace attn::model {
 
 /// Temperature 0 takes the largest logit, the first among equals. Above 0 it draws from softmax(logits / temperature); the
-/// same seed draws the same tokens on every machine. A NaN is never chosen.
+/// same seed draws the same tokens from the same logits, as far as the C library's exponentials agree. A NaN is never chosen.
 class Sampler {
  public:
   Sampler(double temperature, std::uint64_t seed) : temperature_(temperature), random_(seed) {}

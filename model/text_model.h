@@ -26,12 +26,12 @@ class TextModel {
   virtual std::int64_t context() const = 0;  ///< positions that it was trained for
   virtual bool causal() const = 0;           ///< a token sees itself and those before it alone
 
-  /// Runs tokens, the first of which is at `position`, through all layers, which attend through `attention`. `rows` becomes
-  /// [tokens][width], after the last norm. A row's bits do not depend on how many tokens are in one call, as far as the
-  /// model is causal. O(tokens · weights), and attention. Errors: a token or position out of range; those of `attention`;
-  /// memory that can't be had.
-  virtual Status run(std::span<const Token> tokens, std::int64_t position, LayerAttention& attention,
-                     std::vector<float>* rows) const = 0;
+  /// Runs tokens through all layers, which attend through `attention`; the first is at position attention.length(). `rows`
+  /// becomes [tokens][width], after the last norm. A row's bits do not depend on how many tokens are in one call, as far
+  /// as the model is causal. O(tokens · weights), and attention. Errors, which leave `attention` as it was: a token out of
+  /// range; those of `attention`; memory that can't be had. Positions beyond context() are computed all the same by a decoder,
+  /// and refused by an encoder, which has no embedding for them.
+  virtual Status run(std::span<const Token> tokens, LayerAttention& attention, std::vector<float>* rows) const = 0;
 };
 
 /// A Llama-type decoder where `path` is a GGUF file, a BERT-type encoder where it is a folder with config.json,

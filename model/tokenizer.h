@@ -24,7 +24,7 @@ class Tokenizer {
   /// no token, goes byte by byte. The text of a control token ("<|im_start|>") becomes that token. O(n log n).
   virtual std::vector<Token> encode(std::string_view text) const = 0;
 
-  /// The text of tokens; numbers that are no token, and begin and end tokens, are left out. The blank that encode() puts in
+  /// The text of tokens; numbers that are no token, and control tokens, are left out. The blank that encode() puts in
   /// front of a text is taken off the first one.
   virtual std::string decode(std::span<const Token> tokens) const = 0;
 

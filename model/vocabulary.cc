@@ -1,7 +1,7 @@
 #include "model/vocabulary.h"
 
-#include <algorithm>
-#include <numeric>
+#include <functional>
+#include <set>
 
 #include "model/facts.h"
 
@@ -10,7 +10,8 @@ namespace {
 
 // A token's number under `key`; none where the file has none.
 Status read_token(const formats::Gguf& gguf, const std::string& key, Token tokens, std::optional<Token>* token) {
-  const auto* number = find_fact<std::int64_t>(gguf, key);
+  std::optional<std::int64_t> number;
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, key, &number));
   if (!number) return {};
   if (*number < 0 || *number >= tokens) {
     return Status::error("model: " + key + " is " + std::to_string(*number) + ", but there are " +
@@ -20,21 +21,24 @@ Status read_token(const formats::Gguf& gguf, const std::string& key, Token token
   return {};
 }
 
-bool truth_or(const formats::Gguf& gguf, std::string_view key, bool otherwise) {
-  const bool* truth = find_fact<bool>(gguf, key);
-  return truth ? *truth : otherwise;
+Status read_truth(const formats::Gguf& gguf, const std::string& key, bool otherwise, bool* truth) {
+  std::optional<bool> said;
+  ATTN_RETURN_IF_ERROR(optional_fact(gguf, key, &said));
+  *truth = said.value_or(otherwise);
+  return {};
 }
 
 void collect_special(Vocabulary* vocabulary) {
+  std::set<std::size_t, std::greater<>> sizes;
   for (Token token = 0; token < vocabulary->size(); ++token) {
     const TokenKind kind = vocabulary->kinds[static_cast<std::size_t>(token)];
-    const bool special = kind == TokenKind::control || kind == TokenKind::user;
-    if (special && !vocabulary->texts[static_cast<std::size_t>(token)].empty())
-      vocabulary->special.push_back(token);
+    const std::string& text = vocabulary->texts[static_cast<std::size_t>(token)];
+    const bool special = kind == TokenKind::control || kind == TokenKind::unknown || kind == TokenKind::user;
+    if (!special || text.empty()) continue;
+    vocabulary->special.emplace(text, token);
+    sizes.insert(text.size());
   }
-  const auto size = [&](Token token) { return vocabulary->texts[static_cast<std::size_t>(token)].size(); };
-  std::stable_sort(vocabulary->special.begin(), vocabulary->special.end(),
-                   [&](Token a, Token b) { return size(a) > size(b); });
+  vocabulary->special_sizes.assign(sizes.begin(), sizes.end());
 }
 
 }  // namespace
@@ -44,7 +48,7 @@ std::optional<Token> Vocabulary::find(std::string_view text) const {
   return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
-Status read_vocabulary(const formats::Gguf& gguf, bool llama, Vocabulary* vocabulary) {
+Status read_vocabulary(const formats::Gguf& gguf, InFront otherwise, Vocabulary* vocabulary) {
   const std::vector<std::string>* texts = nullptr;
   const std::vector<std::int64_t>* kinds = nullptr;
   ATTN_RETURN_IF_ERROR(require_fact(gguf, "tokenizer.ggml.tokens", &texts));
@@ -68,8 +72,10 @@ Status read_vocabulary(const formats::Gguf& gguf, bool llama, Vocabulary* vocabu
   ATTN_RETURN_IF_ERROR(read_token(gguf, "tokenizer.ggml.bos_token_id", size, &vocabulary->begin));
   ATTN_RETURN_IF_ERROR(read_token(gguf, "tokenizer.ggml.eos_token_id", size, &vocabulary->end));
   ATTN_RETURN_IF_ERROR(read_token(gguf, "tokenizer.ggml.unknown_token_id", size, &vocabulary->unknown));
-  vocabulary->puts_begin = truth_or(gguf, "tokenizer.ggml.add_bos_token", llama);
-  vocabulary->puts_blank = truth_or(gguf, "tokenizer.ggml.add_space_prefix", llama);
+  ATTN_RETURN_IF_ERROR(
+      read_truth(gguf, "tokenizer.ggml.add_bos_token", otherwise.begin_token, &vocabulary->puts_begin));
+  ATTN_RETURN_IF_ERROR(
+      read_truth(gguf, "tokenizer.ggml.add_space_prefix", otherwise.blank, &vocabulary->puts_blank));
   collect_special(vocabulary);
   return {};
 }
@@ -78,8 +84,10 @@ std::vector<Stretch> split_at_special(const Vocabulary& vocabulary, std::string_
   std::vector<Stretch> stretches;
   std::size_t start = 0;
   const auto special_at = [&](std::size_t at) -> std::optional<Token> {
-    for (const Token token : vocabulary.special) {
-      if (text.substr(at).starts_with(vocabulary.texts[static_cast<std::size_t>(token)])) return token;
+    for (const std::size_t size : vocabulary.special_sizes) {
+      if (size > text.size() - at) continue;
+      const auto found = vocabulary.special.find(std::string(text.substr(at, size)));
+      if (found != vocabulary.special.end()) return found->second;
     }
     return std::nullopt;
   };

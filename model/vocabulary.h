@@ -23,16 +23,21 @@ struct Vocabulary {
   std::unordered_map<std::string, Token> numbers;  ///< of normal and user tokens
   std::optional<Token> begin, end, unknown;
   bool puts_begin = false, puts_blank = false;
-  std::vector<Token> special;  ///< control and user tokens, the longest texts first
+  std::unordered_map<std::string, Token> special;  ///< control, unknown and user tokens, by their text
+  std::vector<std::size_t> special_sizes;          ///< lengths of those texts, the longest first
 
   Token size() const { return static_cast<Token>(texts.size()); }
   bool has(Token token) const { return token >= 0 && token < size(); }
   std::optional<Token> find(std::string_view text) const;
 };
 
-/// Reads tokenizer.ggml.*. Where the file does not say so, `llama` decides whether begin tokens and blanks are put in front.
-/// Errors: facts that are missing or contradict each other.
-Status read_vocabulary(const formats::Gguf& gguf, bool llama, Vocabulary* vocabulary);
+/// What is put in front of a text where the file does not say so.
+struct InFront {
+  bool begin_token = false, blank = false;
+};
+
+/// Reads tokenizer.ggml.*. Errors: facts that are missing or contradict each other.
+Status read_vocabulary(const formats::Gguf& gguf, InFront otherwise, Vocabulary* vocabulary);
 
 /// A stretch of a text: either a special token written out, or text between those.
 struct Stretch {
@@ -40,7 +45,7 @@ struct Stretch {
   std::optional<Token> special;
 };
 
-/// O(n · special tokens' first bytes).
+/// O(n · different lengths of special tokens · the longest).
 std::vector<Stretch> split_at_special(const Vocabulary& vocabulary, std::string_view text);
 
 }  // namespace attn::model

@@ -29,8 +29,9 @@ std::byte* WeightMemory::allocate(std::int64_t bytes) {
     if (mapped == MAP_FAILED) return nullptr;
     blocks_.emplace_back(static_cast<std::byte*>(mapped), Unmap{size});
     ::madvise(mapped, static_cast<std::size_t>(size), MADV_HUGEPAGE);  // a wish, not a need
-    next_ = static_cast<std::byte*>(mapped);
-    left_ = size;
+    const std::int64_t skipped = -reinterpret_cast<std::intptr_t>(mapped) & (kHugePage - 1);
+    next_ = static_cast<std::byte*>(mapped) + skipped;
+    left_ = size - skipped;
   }
   std::byte* memory = next_;
   next_ += bytes;

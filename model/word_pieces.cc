@@ -1,11 +1,13 @@
 #include "model/word_pieces.h"
 
+#include <algorithm>
 #include <array>
-#include <fstream>
+#include <filesystem>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
+#include "formats/bytes.h"
 #include "model/unicode.h"
 
 namespace attn::model {
@@ -64,6 +66,7 @@ class WordPieces final : public Tokenizer {
   std::optional<Token> begin() const override { return find("[CLS]"); }
   std::optional<Token> end() const override { return find("[SEP]"); }
   bool is_ordinary(Token token) const override {
+    if (!has(token)) return false;
     const std::string& text = texts_[static_cast<std::size_t>(token)];
     return !(text.starts_with('[') && text.ends_with(']') && text.size() > 2);
   }
@@ -75,12 +78,12 @@ class WordPieces final : public Tokenizer {
 
   // Where the next special token is written out, if any.
   std::pair<std::size_t, std::optional<std::string_view>> next_special(std::string_view text) const {
-    std::pair<std::size_t, std::optional<std::string_view>> first{text.size(), std::nullopt};
-    for (const std::string_view special : kSpecial) {
-      const std::size_t place = text.find(special);
-      if (place < first.first && find(std::string(special))) first = {place, special};
+    for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1)) {
+      for (const std::string_view special : kSpecial) {
+        if (text.substr(at).starts_with(special) && find(std::string(special))) return {at, special};
+      }
     }
-    return first;
+    return {text.size(), std::nullopt};
   }
 
   // Words at blanks and around punctuation and ideographs.
@@ -139,9 +142,11 @@ class WordPieces final : public Tokenizer {
 
 // Everything that is not said is as in BERT's uncased models; accents go where letters are lowered.
 Status read_rules(const std::string& path, WordRules* rules) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  const nlohmann::json config = nlohmann::json::parse(file, nullptr, false);
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) return {};
+  formats::Bytes file;
+  ATTN_RETURN_IF_ERROR(formats::map_file(path, &file));
+  const nlohmann::json config = nlohmann::json::parse(file.text(), nullptr, false);
   if (!config.is_object()) return Status::error("model: " + path + " is no JSON object; fetch the model again");
   const auto truth = [&](const char* key, bool otherwise) {
     const auto found = config.find(key);
@@ -153,19 +158,26 @@ Status read_rules(const std::string& path, WordRules* rules) {
   return {};
 }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 }  // namespace
 
 Status read_word_pieces(const std::string& folder, std::unique_ptr<Tokenizer>* tokenizer) {
-  std::ifstream file(folder + "/vocab.txt", std::ios::binary);
-  if (!file) return Status::error("model: " + folder + "/vocab.txt can't be read; fetch the model again");
-  std::vector<std::string> texts;
-  for (std::string line; std::getline(file, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    texts.push_back(line);
-  }
+  formats::Bytes file;
+  ATTN_RETURN_IF_ERROR(formats::map_file(folder + "/vocab.txt", &file));
   WordRules rules;
   ATTN_RETURN_IF_ERROR(read_rules(folder + "/tokenizer_config.json", &rules));
-  auto pieces = std::make_unique<WordPieces>(std::move(texts), rules);
+  auto pieces = std::make_unique<WordPieces>(lines_of(file.text()), rules);
   for (const char* needed : {"[UNK]", "[CLS]", "[SEP]"}) {
     if (!pieces->find(needed))
       return Status::error("model: vocab.txt has no " + std::string(needed) + "; fetch the model again");

@@ -139,7 +139,7 @@ TEST_F(Models, MapSaysWhatItShowsAndWhatNot) {
     EXPECT_NE(told.out.find(piece), std::string::npos) << told.out;
   const Outcome all = attn({"map", "--model", "small.gguf", "the was it was", "--top", "all"});
   EXPECT_EQ(all.out.find("--top all"), std::string::npos);
-  EXPECT_NE(all.out.find("On average over all tokens"), std::string::npos);
+  EXPECT_NE(all.out.find("On average over the tokens from the third on"), std::string::npos);
   const Outcome twice = attn({"map", "--model", "small.gguf", "--from", "was", "the was it was"});
   EXPECT_NE(twice.err.find("\"was\" is there 2 times; this is the last, at position 4"), std::string::npos);
 }
@@ -175,6 +175,10 @@ TEST_F(Models, MapWritesPicturesAndNumbers) {
               static_cast<float>(weights[(1 * 6 + 2) * 25 + 3 * 5 + j]));
   }
   EXPECT_FALSE(std::getline(lines, line));
+  EXPECT_EQ(with(map, {"--layer", "1", "--head", "2", "-o", "row.npz"}).exit_code, 0);
+  const std::vector<double> row = read("row.npz:weights", &shape);
+  EXPECT_EQ(shape, (std::vector<std::int64_t>{1, 1, 1, 5}));
+  for (std::size_t j = 0; j < 5; ++j) EXPECT_EQ(row[j], weights[(1 * 6 + 2) * 25 + 3 * 5 + j]);
 }
 
 TEST_F(Models, MapMeasuresRoles) {

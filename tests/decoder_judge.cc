@@ -42,13 +42,32 @@ Rows normed(const Rows& x, const formats::GgufTensor& w, double epsilon) {
   return result;
 }
 
+// base^(−2i / rotary dims), divided by the factor of linear scaling and by Llama 3's divisors.
+std::vector<double> frequencies_of(const formats::Gguf& gguf, const DecoderShape& shape) {
+  const auto number = [&](const char* key, double otherwise) {
+    const auto found = gguf.facts.find(key);
+    if (found == gguf.facts.end()) return otherwise;
+    const auto* whole = std::get_if<std::int64_t>(&found->second);
+    return whole ? static_cast<double>(*whole) : std::get<double>(found->second);
+  };
+  const double dims = number("llama.rope.dimension_count", static_cast<double>(shape.head_dim));
+  const double base = number("llama.rope.freq_base", 10000), factor = number("llama.rope.scaling.factor", 1);
+  std::vector<double> frequencies;
+  for (double i = 0; i < dims / 2; ++i) frequencies.push_back(std::pow(base, -2 * i / dims) / factor);
+  const auto divisors = gguf.tensors.find("rope_freqs.weight");
+  if (divisors == gguf.tensors.end()) return frequencies;
+  const std::vector<double> by = row_of(divisors->second, 0);
+  for (std::size_t i = 0; i < by.size(); ++i) frequencies[i] /= by[i];
+  return frequencies;
+}
+
 // Each head's adjacent pairs turn by position × frequency.
-void rotate(Rows* rows, const DecoderShape& shape) {
+void rotate(Rows* rows, const DecoderShape& shape, const std::vector<double>& frequencies) {
   for (std::size_t position = 0; position < rows->size(); ++position) {
     std::vector<double>& row = (*rows)[position];
     for (std::size_t head = 0; head < row.size(); head += static_cast<std::size_t>(shape.head_dim)) {
-      for (std::size_t pair = 0; pair < shape.rope_frequencies.size(); ++pair) {
-        const double angle = static_cast<double>(position) * shape.rope_frequencies[pair];
+      for (std::size_t pair = 0; pair < frequencies.size(); ++pair) {
+        const double angle = static_cast<double>(position) * frequencies[pair];
         double &x = row[head + 2 * pair], &y = row[head + 2 * pair + 1];
         const double turned = x * std::cos(angle) - y * std::sin(angle);
         y = x * std::sin(angle) + y * std::cos(angle);
@@ -77,6 +96,7 @@ TensorView view_of(const Rows& rows, std::int64_t heads, std::int64_t dim, std::
 std::vector<double> logits_in_f64(const formats::Gguf& gguf, const DecoderShape& shape,
                                   std::span<const Token> tokens) {
   const auto tensor = [&](const std::string& name) -> const formats::GgufTensor& { return gguf.tensors.at(name); };
+  const std::vector<double> frequencies = frequencies_of(gguf, shape);
   Rows x;
   for (const Token token : tokens) x.push_back(row_of(tensor("token_embd.weight"), token));
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
@@ -84,8 +104,8 @@ std::vector<double> logits_in_f64(const formats::Gguf& gguf, const DecoderShape&
     const Rows a = normed(x, tensor(name + "attn_norm.weight"), shape.norm_epsilon);
     Rows q = product(a, tensor(name + "attn_q.weight")), k = product(a, tensor(name + "attn_k.weight"));
     const Rows v = product(a, tensor(name + "attn_v.weight"));
-    rotate(&q, shape);
-    rotate(&k, shape);
+    rotate(&q, shape, frequencies);
+    rotate(&k, shape, frequencies);
     std::vector<double> q_memory, k_memory, v_memory;
     AttentionOptions options;
     options.causal = true;

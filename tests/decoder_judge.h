@@ -9,8 +9,8 @@
 
 namespace attn::model {
 
-/// Logits [tokens][vocabulary] of a text, from the file's own tensors. Shares with the model what its file says (the shape,
-/// which holds the frequencies of rotary positions), and no arithmetic.
+/// Logits [tokens][vocabulary] of a text, from the file's own facts and tensors. Of `shape` it takes the sizes and the norms'
+/// epsilon, and it shares no arithmetic with the model.
 std::vector<double> logits_in_f64(const formats::Gguf& gguf, const DecoderShape& shape,
                                   std::span<const Token> tokens);
 

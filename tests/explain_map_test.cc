@@ -158,15 +158,21 @@ TEST(Picture, StaysBoundedForLongTexts) {
   }
 }
 
-// A weight that is no number is seen, not hidden.
+// A weight that is no number is seen, not hidden: also in the middle of a patch.
 TEST(Picture, ShowsNaN) {
+  const auto first_cells = [](const Picture& picture) {
+    return std::get<Cells>(*std::find_if(picture.shapes.begin(), picture.shapes.end(),
+                                         [](const auto& shape) { return std::holds_alternative<Cells>(shape); }));
+  };
   AttentionMap map = sample();
   map.weights[5 * 6 + 1] = NAN;
-  const Picture picture = draw_map(map, {});
-  const auto& cells =
-      std::get<Cells>(*std::find_if(picture.shapes.begin(), picture.shapes.end(),
-                                    [](const auto& shape) { return std::holds_alternative<Cells>(shape); }));
-  EXPECT_EQ(cells.colours[5 * 6 + 1].red, kAccent.red);
+  EXPECT_EQ(first_cells(draw_map(map, {})).colours[5 * 6 + 1].red, kAccent.red);
+  constexpr std::size_t kTokens = 300;
+  map.tokens.assign(kTokens, "\u2581word");
+  map.special.assign(kTokens, false);
+  map.weights.assign(4 * kTokens * kTokens, 0.25F);
+  map.weights[100 * kTokens + 50] = NAN;
+  EXPECT_EQ(first_cells(draw_map(map, {})).colours[100 * 96 / 300 * 96 + 50 * 96 / 300].red, kAccent.red);
 }
 
 }  // namespace

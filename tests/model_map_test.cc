@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/decoder.h"
 #include "model/head_roles.h"
@@ -52,7 +53,7 @@ TEST(MapTokens, KeepsEveryHeadsWeights) {
   EXPECT_TRUE(std::equal(one.weights.begin(), one.weights.end(), map.weights.begin() + 6 * 25));
   WholeText whole(true);
   std::vector<float> plain;
-  ASSERT_EQ(model->run(tokens, 0, whole, &plain).message(), "");
+  ASSERT_EQ(model->run(tokens, whole, &plain).message(), "");
   EXPECT_EQ(plain, rows);
 }
 
@@ -78,7 +79,23 @@ TEST(MapTokens, RefusesWhatItCanNotHold) {
   const std::vector<Token> some(100, 7);
   EXPECT_NE(map_tokens(*model, some, {.most_bytes = 100000}, &map).message().find("choose a layer"),
             std::string::npos);
+  EXPECT_NE(map_tokens(*model, some, {.layer = 3}, &map).message().find("layer: 3, but the model has 3"),
+            std::string::npos);
   EXPECT_TRUE(map.tokens.empty());
+}
+
+// A norm that is no number makes all that follows none: the map says so.
+TEST(MapTokens, FidelityOfNaNIsNaN) {
+  GgufWriter damaged = small_model({.layers = 2});
+  std::string numbers(64 * 4, '\0');
+  const float nan = NAN;
+  numbers.replace(0, 4, reinterpret_cast<const char*>(&nan), 4);
+  damaged.tensor("blk.0.attn_norm.weight", {64}, formats::GgufType::f32, numbers);
+  const TemporaryFile file(damaged.finish());
+  const auto model = small(file);
+  AttentionMap map;
+  ASSERT_EQ(map_tokens(*model, model->tokenizer().encode("it was"), {}, &map).message(), "");
+  EXPECT_TRUE(std::isnan(map.fidelity));
 }
 
 // Four heads that do nothing but: previous token, same token earlier, what followed it, first token.
@@ -93,8 +110,7 @@ class Actor final : public TextModel {
   std::int64_t context() const override { return 1000; }
   bool causal() const override { return true; }
 
-  Status run(std::span<const Token> tokens, std::int64_t, LayerAttention& attention,
-             std::vector<float>*) const override {
+  Status run(std::span<const Token> tokens, LayerAttention& attention, std::vector<float>*) const override {
     const auto n = static_cast<std::int64_t>(tokens.size());
     std::vector<float> q(static_cast<std::size_t>(4 * n * n)), k(static_cast<std::size_t>(n * n)), out(q.size());
     for (std::int64_t i = 0; i < n; ++i) {

@@ -36,7 +36,7 @@ bool survives(const std::string& path) {
   for (const Token token : tokens) labels += model->tokenizer().label(token);
   WholeText whole(model->causal());
   std::vector<float> rows;
-  const Status ran = model->run(tokens, 0, whole, &rows);
+  const Status ran = model->run(tokens, whole, &rows);
   EXPECT_EQ(ran.ok(), rows.size() == tokens.size() * static_cast<std::size_t>(model->width())) << ran.message();
   return true;
 }

@@ -224,6 +224,21 @@ TEST(ByteTokenizer, GivesAnyBytesBack) {
   }
 }
 
+// Llama 3: a begin token in front unless the file says otherwise, and words that are tokens are taken whole.
+TEST(ByteTokenizer, OfLlama3TakesWholeWords) {
+  Gguf gguf = small_byte_vocabulary();
+  auto& texts = std::get<std::vector<std::string>>(gguf.facts["tokenizer.ggml.tokens"]);
+  texts.emplace_back("cab");
+  std::get<std::vector<std::int64_t>>(gguf.facts["tokenizer.ggml.token_type"]).push_back(1);
+  gguf.facts["tokenizer.ggml.bos_token_id"] = std::int64_t{0};
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(labels(*tokenizer_of(gguf), "cab cab"), (Labels{"c", "ab", "\u2581", "c", "ab"}));
+  gguf.facts["tokenizer.ggml.pre"] = std::string("llama-bpe");
+  EXPECT_EQ(labels(*tokenizer_of(gguf), "cab"), (Labels{"<|end|>", "cab"}));
+  gguf.facts["tokenizer.ggml.add_bos_token"] = false;
+  EXPECT_EQ(labels(*tokenizer_of(gguf), "cab"), (Labels{"cab"}));
+}
+
 TEST(ByteTokenizer, RefusesRulesThatItDoesNotKnow) {
   Gguf gguf = small_byte_vocabulary();
   gguf.facts["tokenizer.ggml.pre"] = std::string("qwen2");
