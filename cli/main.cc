@@ -23,7 +23,7 @@ namespace attn::cli {
 namespace {
 
 // Verbs that have a name but nothing behind it yet.
-constexpr std::array<std::string_view, 3> kPlannedVerbs = {"check", "probe", "explore"};
+constexpr std::array<std::string_view, 2> kPlannedVerbs = {"probe", "explore"};
 
 constexpr const char* kFooter = R"(
 Tensors are files: .npy, .npz:NAME or .safetensors:NAME. Exit codes: 0 done, 1 the answer is no, 2 wrong use.
@@ -38,6 +38,7 @@ void add_verbs(CLI::App& program) {
   program.require_subcommand(0, 1);
   add_explain(program);
   add_run(program);
+  add_check(program);
   add_cost(program);
   add_map(program);
   add_generate(program);
@@ -115,6 +116,9 @@ int run_program(int argc, char** argv) {
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
     return fail(verb, 2, usage_sentence(error, program, verb, {argv, static_cast<std::size_t>(argc)}));
+  } catch (const Answer& answer) {
+    std::cout.flush();
+    return answer.exit_code;
   } catch (const Failure& failure) {
     return fail(verb, failure.exit_code, failure.sentence);
   } catch (const std::bad_alloc&) {

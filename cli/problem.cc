@@ -67,12 +67,15 @@ void ProblemFlags::add_to(CLI::App& verb) {
   verb.add_option("--v", v, "Values [M, Dv], …")->type_name("FILE[:NAME]");
   verb.add_option("--layout", layout, "bshd reads and writes [B, N, H, D]; default bhsd, [B, H, N, D]")
       ->type_name("LAYOUT");
+  attention.add_to(verb);
+}
+
+void ProblemFlags::add_compute_to(CLI::App& verb) {
   verb.add_option(
           "--compute", compute,
           "f32, f64 (writes f64), or bf16: rounds q, k, v and weights to bf16, much faster where the processor "
           "has AMX; default f64 for f64 tensors, f32 for all others")
       ->type_name("TYPE");
-  attention.add_to(verb);
 }
 
 std::int64_t Problem::batch() const { return size(q.view, 0); }

@@ -22,6 +22,8 @@ struct ProblemFlags {
 
   /// Adds the flags to a verb. This object must outlive the verb's parsing.
   void add_to(CLI::App& verb);
+  /// Adds --compute, too.
+  void add_compute_to(CLI::App& verb);
 };
 
 /// A problem that is ready to compute. Views are [B, H, N, D], fewer dimensions aligned right.

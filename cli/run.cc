@@ -155,6 +155,7 @@ void add_run(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("run", "Exact attention on tensor files");
   const auto flags = std::make_shared<RunFlags>();
   flags->problem.add_to(*verb);
+  flags->problem.add_compute_to(*verb);
   verb->add_option("-o,--out", flags->out, "Where the result goes; - is stdout")->type_name("FILE");
   verb->add_option("--lse", flags->lse, "Also write log Σ exp(score) of every row")->type_name("FILE");
   verb->add_option("--weights", flags->weights, "Also write the attention weights")->type_name("FILE");

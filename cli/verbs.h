@@ -18,12 +18,18 @@ struct Failure {
   std::string sentence;
 };
 
+/// What a verb throws that has said its answer, which is no: main ends with this code and says nothing more.
+struct Answer {
+  int exit_code;
+};
+
 /// Throws Failure{2, …} where the status is an error.
 void require(const Status& status);
 
 /// Each adds its subcommand, with flags, help and callback, to the program.
 void add_explain(CLI::App& program);
 void add_run(CLI::App& program);
+void add_check(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_cost(CLI::App& program);
 void add_generate(CLI::App& program);

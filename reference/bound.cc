@@ -16,6 +16,7 @@
 //   moves out by w_j ε_j (v_j − out) once weights are normalised, hence the factors |v_j − out|.
 // c₂, the sums: a chain of 256 keys in a block, then one fma a fold, for values; 4 additions a lane, 6 to fold the 64
 //   lanes and one fma a fold for the sum of weights; 2 to divide. So c₂ = min(M, 256) + 12 + 2·folds.
+// In any order: a chain of M keys, and a fold for every tile of 16.
 // In float64 no engine is held to blocks, and the judge rounds just as coarsely in one chain of M keys: there M stands
 //   for 256, and everything counts twice.
 // Underflow: with t the smallest normal number, a result below it is wrong by at most u·t, and a weight that is flushed
@@ -36,6 +37,9 @@ namespace {
 constexpr double kAroundTheProduct = 6;
 constexpr double kExpRoundings = 2;
 constexpr double kSumRoundings = 12;
+
+// Tiles of other engines are at least so long: a fold for each.
+constexpr std::int64_t kSmallestTile = 16;
 
 // A binary floating-point type: its unit roundoff and the ends of its range.
 struct Precision {
@@ -61,13 +65,15 @@ struct Roundings {
   double sum;      ///< c₂
 };
 
-Roundings roundings_of(std::int64_t key_dim, std::int64_t keys, DType compute) {
-  const double blocks = std::ceil(static_cast<double>(keys) / kBlockKeys);
+Roundings roundings_of(std::int64_t key_dim, std::int64_t keys, DType compute, SumOrder order) {
+  const bool any = order == SumOrder::any;
+  const double blocks =
+      std::ceil(static_cast<double>(keys) / static_cast<double>(any ? kSmallestTile : kBlockKeys));
   const double segments = std::ceil(static_cast<double>(keys) / kSegmentKeys);
   constexpr std::int64_t kSegmentBlocks = kSegmentKeys / kBlockKeys;
-  const double folds = std::min(blocks, static_cast<double>(kSegmentBlocks)) + segments;
+  const double folds = any ? blocks : std::min(blocks, static_cast<double>(kSegmentBlocks)) + segments;
   const double times = compute == DType::f64 ? 2 : 1;
-  const double chain = static_cast<double>(compute == DType::f64 ? keys : std::min(keys, kBlockKeys));
+  const double chain = static_cast<double>(compute == DType::f64 || any ? keys : std::min(keys, kBlockKeys));
   return {times * (static_cast<double>(key_dim) + kAroundTheProduct), times * kAroundTheProduct,
           times * kExpRoundings * (1 + folds), times * (chain + kSumRoundings + 2 * folds)};
 }
@@ -97,12 +103,13 @@ double magnitude_beside(const Inputs& inputs, const Sequence& sequence, std::int
 // The bounds of one row: errors of scores and weights once for the row, then element by element.
 class RowBound {
  public:
-  RowBound(const Inputs& inputs, const Sequence& sequence, std::int64_t head, std::int64_t i, DType compute)
+  RowBound(const Inputs& inputs, const Sequence& sequence, std::int64_t head, std::int64_t i, DType compute,
+           SumOrder order)
       : inputs_(inputs),
         sequence_(sequence),
         head_(head),
         precision_(precision_of(compute)),
-        roundings_(roundings_of(inputs.query.shape[3], sequence.keys, compute)),
+        roundings_(roundings_of(inputs.query.shape[3], sequence.keys, compute, order)),
         row_(attend(inputs, sequence, head, i)) {
     measure_scores(i);
   }
@@ -183,13 +190,13 @@ class RowBound {
 }  // namespace
 
 Bounds error_bounds(const Result& expected, const TensorView& q, const TensorView& k, const TensorView& v,
-                    const AttentionOptions& options, DType compute, DType stored) {
+                    const AttentionOptions& options, DType compute, DType stored, SumOrder order) {
   const Inputs inputs(q, k, v, options);
   Bounds bounds{std::vector<double>(expected.out.size()), std::vector<double>(expected.lse.size())};
   for (const Sequence& sequence : inputs.sequences) {
     for (std::int64_t head = 0; head < expected.heads; ++head) {
       for (std::int64_t i = 0; i < sequence.queries; ++i) {
-        const RowBound row(inputs, sequence, head, i, compute);
+        const RowBound row(inputs, sequence, head, i, compute, order);
         const std::int64_t index =
             (sequence.tensor_batch * expected.heads + head) * expected.queries + sequence.first_query + i;
         bounds.lse[index] = row.of_lse();

@@ -2,6 +2,7 @@
 // an implementation.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "attn/dtype.h"
@@ -15,6 +16,12 @@ namespace attn::reference {
 struct Bounds {
   std::vector<double> out;  ///< [batch, heads, queries, value_dim]
   std::vector<double> lse;  ///< [batch, heads, queries]
+};
+
+/// How an engine adds up.
+enum class SumOrder : std::uint8_t {
+  ours,  ///< as attn/numerics.h says
+  any,   ///< in one chain of M keys, or in tiles of 16 and more
 };
 
 /// The bound for an engine that computes in `compute` (f32 or f64) and stores `out` as `stored`, lse as `compute`.
@@ -35,7 +42,7 @@ struct Bounds {
 ///
 /// `expected` is attention() of the same inputs. O(B·Hq·N·M·(Dk + Dv)).
 Bounds error_bounds(const Result& expected, const TensorView& q, const TensorView& k, const TensorView& v,
-                    const AttentionOptions& options, DType compute, DType stored);
+                    const AttentionOptions& options, DType compute, DType stored, SumOrder order = SumOrder::ours);
 
 /// Whether `actual` is `expected` within `bound`: NaN agrees with NaN alone, an infinity with itself alone.
 bool agrees(double actual, double expected, double bound);

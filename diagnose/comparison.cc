@@ -1,0 +1,84 @@
+#include "diagnose/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "attn/attention.h"
+
+namespace attn::diagnose {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TensorView view_of(const reference::Array& array) { return {array.values.data(), DType::f64, array.shape}; }
+
+double difference_of(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double difference = std::fabs(a - b);
+  return std::isnan(difference) ? kInfinity : difference;
+}
+
+}  // namespace
+
+Status Comparison::make(const reference::Inputs& inputs, const TensorView& theirs, Comparison* comparison) {
+  Comparison made;
+  made.theirs_ = reference::read(theirs);
+  AttentionOptions options = inputs.options;
+  reference::Array bias, alibi, sinks;
+  const auto in_f64 = [](std::optional<TensorView>* view, reference::Array* memory) {
+    if (!*view) return;
+    const int rank = (*view)->rank;
+    *memory = reference::read(**view);
+    TensorView read = view_of(*memory);
+    // As many dimensions as before: a list of heads stays one.
+    TensorView narrow = read;
+    narrow.rank = rank;
+    for (int d = 0; d < rank; ++d) {
+      narrow.shape[static_cast<std::size_t>(d)] = read.shape[static_cast<std::size_t>(4 - rank + d)];
+      narrow.strides[static_cast<std::size_t>(d)] = read.strides[static_cast<std::size_t>(4 - rank + d)];
+    }
+    *view = narrow;
+  };
+  in_f64(&options.bias, &bias);
+  in_f64(&options.alibi, &alibi);
+  in_f64(&options.sinks, &sinks);
+  made.ours_.assign(made.theirs_.values.size(), 0);
+  ATTN_RETURN_IF_ERROR(forward(view_of(inputs.query), view_of(inputs.key), view_of(inputs.value),
+                               {made.ours_.data(), DType::f64, made.theirs_.shape}, options));
+  const std::int64_t columns = made.columns();
+  for (std::int64_t row = 0; row < made.rows(); ++row) {
+    double largest = 0;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto at = static_cast<std::size_t>(row * columns + c);
+      largest = std::fmax(largest, difference_of(made.theirs_.values[at], made.ours_[at]));
+    }
+    made.differences_.push_back(largest);
+  }
+  *comparison = std::move(made);
+  return {};
+}
+
+const double* Comparison::ours(const RowPlace& place) const {
+  const std::int64_t row = (place.batch * theirs_.shape[1] + place.head) * theirs_.shape[2] + place.row;
+  return ours_.data() + row * columns();
+}
+
+RowPlace Comparison::place_of(std::int64_t row) const {
+  const std::int64_t n = theirs_.shape[2], heads = theirs_.shape[1];
+  return {row / n / heads, row / n % heads, row % n};
+}
+
+std::vector<std::int64_t> Comparison::worst_rows(std::size_t most) const {
+  std::vector<std::int64_t> order(differences_.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int64_t a, std::int64_t b) {
+    return difference(a) > difference(b) || (difference(a) == difference(b) && a < b);
+  });
+  order.resize(static_cast<std::size_t>(count));
+  return order;
+}
+
+}  // namespace attn::diagnose

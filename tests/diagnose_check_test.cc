@@ -1,0 +1,260 @@
+// The judge: right answers are called right, every mistake is named or declared invisible, and pairs are found.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "attn/diagnose.h"
+#include "diagnose/catalogue.h"
+#include "diagnose_problem.h"
+
+namespace attn::diagnose {
+namespace {
+
+// Trials, in percent of what is usual.
+int effort(int usual) {
+  const char* wish = std::getenv("ATTN_TEST_EFFORT");
+  return std::max(1, usual * (wish ? std::max(1, std::atoi(wish)) : 100) / 100);
+}
+
+Diagnosis diagnose(const TestProblem& problem, const std::vector<std::uint8_t>& answer) {
+  Diagnosis diagnosis;
+  EXPECT_EQ(check(problem.q(), problem.k(), problem.v(), problem.answer(answer), problem.options, {}, &diagnosis)
+                .message(),
+            "");
+  return diagnosis;
+}
+
+bool names(const Diagnosis& diagnosis, const std::vector<std::string>& ids) {
+  return std::any_of(diagnosis.explanations.begin(), diagnosis.explanations.end(),
+                     [&](const Explanation& explanation) { return explanation.ids == ids; });
+}
+
+bool is_invisible(const Diagnosis& diagnosis, std::string_view id) {
+  return std::find(diagnosis.invisible.begin(), diagnosis.invisible.end(), id) != diagnosis.invisible.end();
+}
+
+std::string told(const Diagnosis& diagnosis) {
+  std::string text = "verdict " + std::to_string(static_cast<int>(diagnosis.verdict)) + ":";
+  for (const Explanation& explanation : diagnosis.explanations) {
+    text += " [";
+    for (const std::string& id : explanation.ids) text += id + " ";
+    text += explanation.note + "]";
+  }
+  return text;
+}
+
+TEST(Check, CallsRightAnswersRightInAnyOrderOfSummation) {
+  std::mt19937_64 random(1);
+  const int trials = effort(1000);
+  for (int trial = 0; trial < trials; ++trial) {
+    const DType dtype = trial % 3 == 0 ? DType::bf16 : trial % 3 == 1 ? DType::f16 : DType::f32;
+    const int family = trial % TestProblem::kFamilies;
+    const TestProblem problem(family, static_cast<std::uint64_t>(trial), dtype);
+    const Diagnosis plain = diagnose(problem, problem.right_in_any_order(random));
+    ASSERT_EQ(plain.verdict, Verdict::right)
+        << TestProblem::family_name(family) << " " << trial << " " << told(plain);
+    ASSERT_EQ(plain.precision, "f32");
+    if (dtype == DType::f32) continue;
+    const Diagnosis coarse = diagnose(problem, problem.right_in_16_bits(random));
+    ASSERT_EQ(coarse.verdict, Verdict::right)
+        << TestProblem::family_name(family) << " " << trial << " " << told(coarse);
+  }
+}
+
+// Applies a form, and makes the answer.
+bool make_mistake(const TestProblem& problem, const Form& form, std::vector<std::uint8_t>* answer) {
+  reference::Inputs inputs(problem.q(), problem.k(), problem.v(), problem.options);
+  Recipe recipe;
+  if (form.change_inputs && !form.change_inputs(&inputs)) return false;
+  if (form.change_recipe && !form.change_recipe(inputs, &recipe)) return false;
+  *answer = problem.made_by(inputs, recipe);
+  return true;
+}
+
+TEST(Check, NamesEveryMistakeOrSaysThatItIsInvisible) {
+  std::map<std::string_view, int> seen;
+  const int rounds = effort(2);
+  for (int round = 0; round < rounds; ++round) {
+    for (int family = 0; family < TestProblem::kFamilies; ++family) {
+      const TestProblem problem(family, 500 + static_cast<std::uint64_t>(round));
+      for (const Entry& entry : catalogue()) {
+        for (const Form& form : entry.forms) {
+          std::vector<std::uint8_t> answer;
+          if (!make_mistake(problem, form, &answer)) continue;
+          const Diagnosis diagnosis = diagnose(problem, answer);
+          const std::string id(entry.mistake.id);
+          if (diagnosis.verdict == Verdict::right) continue;  // nothing to be seen of it
+          ASSERT_TRUE(names(diagnosis, {id}))
+              << id << " (" << form.note << ") in " << TestProblem::family_name(family) << ": " << told(diagnosis);
+          ++seen[entry.mistake.id];
+        }
+      }
+    }
+  }
+  // Each that q, k and v can show was seen somewhere.
+  for (const Entry& entry : catalogue()) {
+    const bool shown_by_these = !entry.forms.empty() && entry.mistake.id != "softmax-no-max" &&
+                                entry.mistake.id != "sink-not-in-max" && entry.mistake.id != "gqa-repeat-sequence";
+    if (shown_by_these) EXPECT_GT(seen[entry.mistake.id], 0) << entry.mistake.id;
+  }
+}
+
+TEST(Check, SaysWhatTheInputsCanNotShow) {
+  const TestProblem one_head(0, 3);
+  std::mt19937_64 random(2);
+  const Diagnosis diagnosis = diagnose(one_head, one_head.right_in_any_order(random));
+  for (const char* id : {"scale-model", "heads-time-mixed", "merge-without-transpose", "gqa-tiled",
+                         "causal-missing", "rope-layout", "lse-base", "qkv-order", "dropout-at-eval"}) {
+    if (std::string(id) == "scale-model") continue;  // with one head 1/sqrt(H·Dk) is right: invisible, too
+    EXPECT_TRUE(is_invisible(diagnosis, id)) << id;
+  }
+  EXPECT_TRUE(is_invisible(diagnosis, "scale-model"));
+  EXPECT_FALSE(is_invisible(diagnosis, "scale-missing"));
+  EXPECT_FALSE(is_invisible(diagnosis, "causal-forced"));
+}
+
+TEST(Check, FindsPairs) {
+  int visible = 0, named = 0;
+  std::mt19937_64 random(3);
+  const auto& entries = catalogue();
+  const int trials = effort(300);
+  for (int trial = 0; trial < trials; ++trial) {
+    const int family = trial % TestProblem::kFamilies;
+    const TestProblem problem(family, 900 + static_cast<std::uint64_t>(trial));
+    const Entry &a = entries[random() % entries.size()], &b = entries[random() % entries.size()];
+    if (a.forms.empty() || b.forms.empty() || &a == &b) continue;
+    const Form &first = a.forms[random() % a.forms.size()], &second = b.forms[random() % b.forms.size()];
+    reference::Inputs inputs(problem.q(), problem.k(), problem.v(), problem.options);
+    Recipe recipe;
+    bool applies = true;
+    for (const Form* form : {&first, &second}) {
+      if (form->change_inputs) applies = applies && form->change_inputs(&inputs);
+      if (form->change_recipe) applies = applies && form->change_recipe(inputs, &recipe);
+    }
+    std::vector<std::uint8_t> alone_a, alone_b;
+    if (!applies || !make_mistake(problem, first, &alone_a) || !make_mistake(problem, second, &alone_b)) continue;
+    const std::vector<std::uint8_t> answer = problem.made_by(inputs, recipe);
+    const Diagnosis diagnosis = diagnose(problem, answer);
+    const bool both_show = diagnose(problem, alone_a).verdict != Verdict::right &&
+                           diagnose(problem, alone_b).verdict != Verdict::right;
+    // One hides the other where the numbers are those of a single mistake.
+    if (!both_show || diagnosis.verdict == Verdict::right || answer == alone_a || answer == alone_b) continue;
+    ++visible;
+    // Ties count: what is named gives these very numbers.
+    named += diagnosis.verdict == Verdict::wrong;
+  }
+  ASSERT_GT(visible, trials / 20);
+  EXPECT_GE(named, 0.95 * visible) << named << " of " << visible;
+}
+
+TEST(Check, FitsAScaleAndNamesItsFormula) {
+  for (int family = 0; family < TestProblem::kFamilies; ++family) {
+    const TestProblem problem(family, 77);
+    const reference::Inputs inputs(problem.q(), problem.k(), problem.v(), problem.options);
+    Recipe recipe;
+    recipe.scale = 1 / std::sqrt(512.0);
+    const Diagnosis diagnosis = diagnose(problem, problem.made_by(inputs, recipe));
+    EXPECT_EQ(diagnosis.verdict, Verdict::wrong) << TestProblem::family_name(family);
+    ASSERT_TRUE(diagnosis.fitted_scale) << TestProblem::family_name(family) << told(diagnosis);
+    EXPECT_NEAR(*diagnosis.fitted_scale, *recipe.scale, 1e-4 * *recipe.scale);
+    EXPECT_EQ(diagnosis.fitted_formula, "1/sqrt(512)");
+  }
+}
+
+TEST(Check, SaysWhenNothingExplainsIt) {
+  std::mt19937_64 random(5);
+  const TestProblem problem(1, 5), other(1, 6);
+  std::vector<std::uint8_t> answer = problem.right_in_any_order(random);
+  for (std::size_t n = 0; n < answer.size(); n += 4) {
+    float number = 0;
+    std::memcpy(&number, answer.data() + n, 4);
+    number = std::sin(number * 7 + static_cast<float>(n));
+    std::memcpy(answer.data() + n, &number, 4);
+  }
+  const Diagnosis diagnosis = diagnose(problem, answer);
+  EXPECT_EQ(diagnosis.verdict, Verdict::unexplained);
+  EXPECT_TRUE(diagnosis.explanations.empty());
+  ASSERT_TRUE(diagnosis.closest);
+  EXPECT_GT(diagnosis.closest->max_error, 0.1);
+}
+
+// One number of one row: it is found, and where.
+TEST(Check, FindsASingleWrongNumber) {
+  std::mt19937_64 random(6);
+  const TestProblem problem(7, 8);
+  std::vector<std::uint8_t> answer = problem.right_in_any_order(random);
+  const std::size_t element = answer.size() / 4 / 2;
+  float number = 0;
+  std::memcpy(&number, answer.data() + element * 4, 4);
+  for (const float wrong : {number + 0.01F, NAN, INFINITY}) {
+    std::memcpy(answer.data() + element * 4, &wrong, 4);
+    const Diagnosis diagnosis = diagnose(problem, answer);
+    EXPECT_EQ(diagnosis.verdict, Verdict::unexplained);
+    EXPECT_EQ(diagnosis.rows_differing, 1);
+    EXPECT_EQ(diagnosis.where.row, static_cast<std::int64_t>(element) / problem.value_dim);
+    EXPECT_EQ(diagnosis.where.column, static_cast<std::int64_t>(element) % problem.value_dim);
+  }
+}
+
+TEST(Check, IsSafeWithNaNEverywhere) {
+  const TestProblem problem(1, 9);
+  std::vector<std::uint8_t> answer(
+      static_cast<std::size_t>(problem.heads * problem.queries * problem.value_dim) * 4, 0xFF);
+  const Diagnosis diagnosis = diagnose(problem, answer);
+  EXPECT_EQ(diagnosis.verdict, Verdict::unexplained);
+  EXPECT_EQ(diagnosis.rows_differing, problem.heads * problem.queries);
+  EXPECT_TRUE(std::isnan(diagnosis.max_error));
+}
+
+TEST(Check, TellsPrecisionFromMistake) {
+  std::mt19937_64 random(7);
+  // In 16-bit tensors a precision; in f32 tensors a mistake.
+  const TestProblem half(0, 4, DType::bf16);
+  const Diagnosis coarse = diagnose(half, half.right_in_16_bits(random));
+  EXPECT_EQ(coarse.verdict, Verdict::right);
+  EXPECT_EQ(coarse.precision, "bf16");
+  const TestProblem full(0, 4);
+  const Diagnosis mistake = diagnose(full, full.right_in_16_bits(random));
+  EXPECT_EQ(mistake.verdict, Verdict::wrong);
+  ASSERT_EQ(mistake.explanations.size(), 1U);
+  EXPECT_EQ(mistake.explanations[0].ids, std::vector<std::string>{"softmax-16bit"});
+}
+
+TEST(Check, RefusesAnswersOfAnotherShape) {
+  const TestProblem problem(1, 2);
+  Diagnosis diagnosis;
+  const std::vector<float> answer(10);
+  EXPECT_NE(check(problem.q(), problem.k(), problem.v(), {answer.data(), DType::f32, {1, 1, 5, 2}}, problem.options,
+                  {}, &diagnosis)
+                .message()
+                .find("theirs: shape [1, 1, 5, 2], but out is ["),
+            std::string::npos);
+  EXPECT_NE(check(problem.q(), problem.k(), problem.v(), {answer.data(), DType::f32, {5, 2}}, problem.options, {},
+                  &diagnosis)
+                .message()
+                .find("theirs: 2 dimensions"),
+            std::string::npos);
+  EXPECT_NE(
+      check(problem.q(), problem.v(), problem.v(), problem.answer({}), problem.options, {}, &diagnosis).message(),
+      "");
+}
+
+TEST(Catalogue, HasUniqueIdsAndWholeSentences) {
+  std::vector<std::string_view> ids;
+  for (const Mistake& mistake : mistakes()) {
+    EXPECT_EQ(find_mistake(mistake.id), &mistake);
+    EXPECT_TRUE(mistake.what.ends_with('.')) << mistake.id;
+    EXPECT_TRUE(mistake.fix.ends_with('.') || mistake.fix.ends_with(')')) << mistake.id;
+    ids.push_back(mistake.id);
+  }
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end());
+  EXPECT_EQ(find_mistake("none"), nullptr);
+}
+
+}  // namespace
+}  // namespace attn::diagnose
