@@ -23,7 +23,7 @@ namespace attn::cli {
 namespace {
 
 // Verbs that have a name but nothing behind it yet.
-constexpr std::array<std::string_view, 2> kPlannedVerbs = {"probe", "explore"};
+constexpr std::array<std::string_view, 1> kPlannedVerbs = {"explore"};
 
 constexpr const char* kFooter = R"(
 Tensors are files: .npy, .npz:NAME or .safetensors:NAME. Exit codes: 0 done, 1 the answer is no, 2 wrong use.
@@ -39,6 +39,7 @@ void add_verbs(CLI::App& program) {
   add_explain(program);
   add_run(program);
   add_check(program);
+  add_probe(program);
   add_cost(program);
   add_map(program);
   add_generate(program);

@@ -30,6 +30,7 @@ void require(const Status& status);
 void add_explain(CLI::App& program);
 void add_run(CLI::App& program);
 void add_check(CLI::App& program);
+void add_probe(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_cost(CLI::App& program);
 void add_generate(CLI::App& program);

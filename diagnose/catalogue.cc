@@ -26,17 +26,25 @@ Form when(std::function<bool(const Inputs&)> condition, std::string note, std::f
           }};
 }
 
-Form scale_form(std::string note, std::function<double(const Inputs&)> scale) {
-  return {std::move(note), [scale = std::move(scale)](const Inputs& in, Recipe* recipe) {
-            if (recipe->scale) return false;
-            recipe->scale = scale(in);
-            return std::isfinite(*recipe->scale);
-          }};
+// A wrong default, and a wrong scale that is used even where another was asked for.
+std::vector<Form> scale_forms(const std::function<double(const Inputs&)>& scale) {
+  std::vector<Form> forms;
+  for (const bool always : {false, true}) {
+    forms.push_back(
+        {always ? "also where a scale was given" : "", [scale, always](const Inputs& in, Recipe* recipe) {
+           if (recipe->scale || (in.options.scale && !always)) return false;
+           recipe->scale = scale(in);
+           return std::isfinite(*recipe->scale);
+         }});
+  }
+  return forms;
 }
 
 Form inputs_form(std::string note, std::function<bool(Inputs*)> change) {
   return {std::move(note), nullptr, std::move(change)};
 }
+
+Form around_form(std::string note, Around around) { return {std::move(note), nullptr, nullptr, around}; }
 
 bool is_causal(const Inputs& in) { return in.options.causal; }
 bool is_not_causal(const Inputs& in) { return !in.options.causal; }
@@ -130,24 +138,29 @@ std::vector<Entry> make_catalogue() {
   return {
       {{"scale-missing", "no 1/sqrt(Dk)", "Scores are q·k without a scale, so softmax is too peaked.",
         "Multiply q·k by 1/sqrt(Dk), Dk the head dimension."},
-       {scale_form("", [](const Inputs&) { return 1.0; })}},
+       scale_forms([](const Inputs&) { return 1.0; })},
       {{"scale-model", "1/sqrt(H·Dk)",
         "The scale is made from the width of the model, not of a head, so softmax is too flat.",
         "Take the head dimension: 1/sqrt(Dk)."},
-       {scale_form("", [](const Inputs& in) { return 1 / sqrt_of(in.query.shape[1] * in.query.shape[3]); })}},
+       scale_forms([](const Inputs& in) { return 1 / sqrt_of(in.query.shape[1] * in.query.shape[3]); })},
       {{"scale-heads", "1/sqrt(H)", "The scale is made from the number of heads.",
         "Take the head dimension: 1/sqrt(Dk)."},
-       {scale_form("", [](const Inputs& in) { return 1 / sqrt_of(in.query.shape[1]); })}},
+       scale_forms([](const Inputs& in) { return 1 / sqrt_of(in.query.shape[1]); })},
       {{"scale-twice", "scale applied twice", "Scores are divided by sqrt(Dk) in two places, so by Dk.",
         "Scale q or the scores, not both."},
-       {scale_form("", [](const Inputs& in) { return in.scale * in.scale; })}},
+       scale_forms([](const Inputs& in) { return in.scale * in.scale; })},
       {{"scale-on-mask", "finite bias scaled, too", "The bias is added before the scale and is multiplied with it.",
         "Add the bias after scaling."},
        {when([](const Inputs& in) { return in.options.bias.has_value(); }, "",
              [](Recipe* r) { r->scales_bias = true; })}},
       {{"scale-default", "own default where a scale was given",
         "The scale that was asked for is not used, but 1/sqrt(Dk).", "Use the given scale."},
-       {scale_form("", [](const Inputs& in) { return 1 / sqrt_of(in.query.shape[3]); })}},
+       {{"",
+         [](const Inputs& in, Recipe* recipe) {
+           if (recipe->scale || !in.options.scale) return false;
+           recipe->scale = 1 / sqrt_of(in.query.shape[3]);
+           return true;
+         }}}},
       {{"softmax-queries", "softmax over the query axis", "Each key's weights add up to 1, not each query's.",
         "Take the softmax over the last axis, the keys."},
        {recipe_form("", [](Recipe* r) { r->softmax = Softmax::queries; })}},
@@ -273,7 +286,13 @@ std::vector<Entry> make_catalogue() {
       {{"sink-not-in-max", "sink not in the maximum",
         "e^(sink - max) overflows where the sink is much larger than all scores.",
         "Let the sink take part in the maximum."},
-       {when(has_sinks, "", [](Recipe* r) { r->sinks = Sinks::not_in_max; })}},
+       {when(has_sinks, "in f32", [](Recipe* r) { r->sinks = Sinks::not_in_max; }), when(has_sinks, "in f16",
+                                                                                         [](Recipe* r) {
+                                                                                           r->sinks =
+                                                                                               Sinks::not_in_max;
+                                                                                           r->half_exponential =
+                                                                                               true;
+                                                                                         })}},
       {{"heads-time-mixed", "reshaped to [B, H, N, D] without a transpose",
         "Rows of tokens are cut into heads along the wrong axis.", "Reshape to [B, N, H, D], then swap N and H."},
        {inputs_form("q, k and v", swapped_inputs(true)),
@@ -307,17 +326,23 @@ std::vector<Entry> make_catalogue() {
       {{"qkv-order", "q, k and v taken from the projection in another order",
         "The fused projection is cut in another order than it was trained.",
         "Look up the order: q k v, per head or per projection."},
-       {}},
+       {around_form("q, v, k", Around::order_q_v_k), around_form("k, q, v", Around::order_k_q_v),
+        around_form("v, q, k", Around::order_v_q_k), around_form("k, v, q", Around::order_k_v_q),
+        around_form("v, k, q", Around::order_v_k_q),
+        around_form("q, k and v of each head together", Around::order_by_head)}},
       {{"strides-ignored", "a view read as contiguous", "A transposed tensor's memory is read in its own order.",
         "Use the view's strides, or copy it first."},
-       {}},
+       {around_form("of q, k and v", Around::strides_of_all), around_form("of q", Around::strides_of_q),
+        around_form("of k", Around::strides_of_k), around_form("of v", Around::strides_of_v)}},
       {{"rope-layout", "interleaved pairs and half-split mixed up",
         "Rotary positions turn other pairs than in training.", "Take the layout of the model's own code."},
-       {}},
+       {around_form("", Around::rope_other_layout)}},
       {{"rope-offset", "rotary positions shifted",
         "Decoding starts at position 0, doubles a position or is one too far.",
         "A new token's position is the cache's length."},
-       {}},
+       {around_form("the new token at position 0", Around::rope_query_at_zero),
+        around_form("positions doubled", Around::rope_doubled),
+        around_form("queries one too far", Around::rope_one_late)}},
       {{"alibi-slope", "ALiBi slopes off",
         "The exponent is off by one, or slopes of head counts that are no power of two are made as if they were.",
         "Slopes are 2^(-8h/H), h from 1; see the paper's code for other H."},
@@ -336,10 +361,12 @@ std::vector<Entry> make_catalogue() {
       {{"lse-base", "base-2 lse merged as natural",
         "Parts are weighed by 2^lse where e^lse is meant, or the other way round.",
         "Multiply base-2 log-sum-exps by ln 2."},
-       {}},
+       {around_form("natural lse taken for base 2", Around::lse_base_2),
+        around_form("natural lse multiplied by log2(e)", Around::lse_base_e)}},
       {{"lse-added", "lse of parts added", "Log-sum-exps of parts are added like sums.",
         "Merge them by log(e^a + e^b)."},
-       {}},
+       {around_form("parts weighed by their lse", Around::lse_added),
+        around_form("parts averaged", Around::parts_averaged)}},
       {{"dead-slots-leak", "what lies beyond the valid length takes part", "Padding or free cache slots are read.",
         "Hide keys beyond each sequence's length."},
        {when(has_lengths, "", [](Recipe* r) { r->ignores_lengths = true; })}},

@@ -27,6 +27,7 @@ struct Made {
 Made make(const Inputs& inputs, std::span<const Form* const> forms) {
   Made made;
   for (const Form* form : forms) {
+    if (form->around != Around::nothing) made.applies = false;
     if (form->change_inputs) {
       if (!made.changed) made.changed = inputs;
       if (!form->change_inputs(&*made.changed)) made.applies = false;

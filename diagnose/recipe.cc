@@ -275,7 +275,7 @@ void RowMaker::weigh(std::int64_t batch, std::int64_t head, std::int64_t i, Scor
   const auto exponential = [&](double s) {
     return recipe_.subtracts_max ? std::exp(s - shift) : narrow_exp(s, recipe_.half_exponential);
   };
-  double sum = row->sink == -kInfinity ? 0 : narrow_exp(row->sink - shift, false);
+  double sum = row->sink == -kInfinity ? 0 : narrow_exp(row->sink - shift, recipe_.half_exponential);
   if (recipe_.sinks == Sinks::per_tile)
     sum *= std::ceil(static_cast<double>(keys) / static_cast<double>(recipe_.tile));
   for (std::size_t j = 0; j < keys; ++j) {

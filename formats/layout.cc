@@ -9,6 +9,7 @@
 
 #include "formats/npy.h"
 #include "formats/tensor.h"
+#include "formats/write.h"
 
 namespace attn::formats {
 namespace {
@@ -155,6 +156,25 @@ void seal_npz(const Layout& layout, unsigned char* file) {
                                                       static_cast<std::size_t>(directory - file) - member_start));
   std::memcpy(file + kMemberCrcOffset, &crc, sizeof crc);
   std::memcpy(directory + kEntryCrcOffset, &crc, sizeof crc);
+}
+
+std::string as_safetensors(std::span<const std::pair<std::string, TensorView>> tensors) {
+  nlohmann::ordered_json header;
+  std::string data;
+  for (const auto& [name, view] : tensors) {
+    const std::vector<std::int64_t> shape(view.shape.begin(), view.shape.begin() + view.rank);
+    const std::size_t begin = data.size();
+    data.append(static_cast<const char*>(view.data),
+                static_cast<std::size_t>(byte_count(shape, size_of(view.dtype)).value_or(0)));
+    header[name] = {{"dtype", safetensors_name_of(element_type_of(view.dtype))},
+                    {"shape", shape},
+                    {"data_offsets", {begin, data.size()}}};
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string file;
+  append<std::uint64_t>(&file, text.size());
+  return file + text + data;
 }
 
 }  // namespace attn::formats

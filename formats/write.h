@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "attn/status.h"
 #include "attn/tensor.h"
@@ -42,6 +43,9 @@ class OutputFile {
   std::unique_ptr<State> state_;
   OutputView view_;
 };
+
+/// The bytes of a .safetensors file of small row-major tensors, in the order given; each has its name.
+std::string as_safetensors(std::span<const std::pair<std::string, TensorView>> tensors);
 
 /// Writes the elements of a view, whatever its strides, in row-major order. As OutputFile: create, fill, commit.
 Status write_tensor(const std::string& path, const TensorView& tensor, std::string_view name = "out");

@@ -175,10 +175,10 @@ TEST_F(Refusals, Arguments) {
 }
 
 TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
-  for (const std::string verb : {"probe", "explore"}) {
-    expect(
-        {{{verb}, "attn: " + verb + " is not available in this version; the verbs are explain, run, check, cost"},
-         {{verb, "--help"}, verb + " is not available in this version"}});
+  for (const std::string verb : {"explore"}) {
+    expect({{{verb},
+             "attn: " + verb + " is not available in this version; the verbs are explain, run, check, probe, cost"},
+            {{verb, "--help"}, verb + " is not available in this version"}});
   }
   expect({{{"cost", "-n", "10", "--cache-type", "q4"}, "--cache-type: \"q4\" is none; give f32, bf16, f16 or q8"}});
 }
