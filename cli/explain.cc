@@ -7,9 +7,12 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "attn/attention.h"
+#include "attn/diagnose.h"
 #include "cli/attention_flags.h"
+#include "cli/mistake_lesson.h"
 #include "cli/numbers.h"
 #include "cli/verbs.h"
 #include "explain/changes.h"
@@ -44,10 +47,7 @@ struct ExplainFlags {
 };
 
 void refuse_what_is_not_built(const ExplainFlags& flags) {
-  const std::string missing = flags.backward           ? "--backward"
-                              : !flags.mistake.empty() ? "--mistake"
-                              : flags.format == "html" ? "--format html"
-                                                       : "";
+  const std::string missing = flags.backward ? "--backward" : flags.format == "html" ? "--format html" : "";
   if (!missing.empty()) throw Failure{2, missing + " is not available in this version"};
 }
 
@@ -60,6 +60,14 @@ std::string format_of(const ExplainFlags& flags) {
     if (format == known) return format;
   }
   throw Failure{2, "--format: \"" + format + "\" is none; give text, markdown, latex or json"};
+}
+
+void check_mistake(const std::string& id, const std::string& format) {
+  if (id.empty() || find_mistake(id) || (id == "all" && format != "json")) return;
+  std::string ids;
+  for (const Mistake& mistake : mistakes()) ids += (ids.empty() ? "" : ", ") + std::string(mistake.id);
+  throw Failure{
+      2, "--mistake: \"" + id + "\" is none; give " + (format == "json" ? "" : "all, or ") + "one of " + ids};
 }
 
 void check_output(const ExplainFlags& flags) {
@@ -179,10 +187,37 @@ void check_options(const reference::Trace& shapes, const AttentionOptions& optio
   require(plan(query, query, value, options, &unused));
 }
 
+// The trace, and the mistake's numbers beside it.
+std::string json_of(const reference::Problem& problem, const reference::Trace& trace, const std::string& id) {
+  if (id.empty()) return explain::as_json(trace);
+  const Mistake& mistake = *find_mistake(id);
+  auto json = nlohmann::ordered_json::parse(explain::as_json(trace));
+  const auto made = make_mistake(mistake, problem, trace);
+  json["mistake"] = {{"id", mistake.id},   {"name", mistake.name},           {"what", mistake.what},
+                     {"fix", mistake.fix}, {"note", made ? made->note : ""}, {"shows", made.has_value()}};
+  const auto numbers = [](const reference::Matrix& matrix) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const std::vector<double>& row : matrix) {
+      rows.push_back(nlohmann::ordered_json::array());
+      for (const double number : row) rows.back().emplace_back(json_number(number));
+    }
+    return rows;
+  };
+  if (made) {
+    json["mistaken_out"] = numbers(made->out);
+    json["mistaken_weights"] = nlohmann::ordered_json::array();
+    for (const reference::Matrix& head : made->weights) json["mistaken_weights"].push_back(numbers(head));
+    if (made->weights.size() == 1) json["mistaken_weights"] = numbers(made->weights.front());
+  }
+  return json.dump() + "\n";
+}
+
 std::string render(const std::string& format, const reference::Problem& problem, const reference::Trace& trace,
-                   const std::vector<std::string>& remarks) {
-  if (format == "json") return explain::as_json(trace);
-  const explain::Document document = explain::lesson(problem, trace, remarks);
+                   const std::vector<std::string>& remarks, const std::string& mistake) {
+  if (format == "json") return json_of(problem, trace, mistake);
+  const explain::Document document = mistake.empty()    ? explain::lesson(problem, trace, remarks)
+                                     : mistake == "all" ? catalogue_lesson(problem, trace)
+                                                        : mistake_lesson(*find_mistake(mistake), problem, trace);
   if (format == "markdown") return explain::as_markdown(document);
   if (format == "latex") return explain::as_latex(document);
   return explain::as_text(document);
@@ -215,6 +250,7 @@ void write(const ExplainFlags& flags, const std::string& text) {
 void run_explain(ExplainFlags flags) {
   refuse_what_is_not_built(flags);
   const std::string format = format_of(flags);
+  check_mistake(flags.mistake, format);
   check_output(flags);
   check_contradictions(flags);
 
@@ -237,7 +273,7 @@ void run_explain(ExplainFlags flags) {
   } catch (const Failure& failure) {
     throw in_file(failure, flags.specification, taken);
   }
-  write(flags, render(format, problem, trace, remarks));
+  write(flags, render(format, problem, trace, remarks, flags.mistake));
 }
 
 }  // namespace
@@ -256,12 +292,13 @@ void add_explain(CLI::App& program) {
   verb->add_option("--tiles", flags->tiles, "Also tile by tile, with so many keys a tile");
   verb->add_flag("--cache", flags->cache, "Also token by token, through a KV cache");
   verb->add_option("--heads", flags->heads, "Split the columns into so many heads");
+  verb->add_option("--mistake", flags->mistake,
+                   "Make a known mistake beside the right numbers, as in scale-missing; all: the whole catalogue");
   verb->add_option("--format", flags->format, "text, markdown, latex or json");
   verb->add_flag("--json", flags->as_json, "The same as --format json: every number in full");
   verb->add_option("-o,--output", flags->output, "Write to a file instead; - is standard output");
-  // Named in the manual, not built yet: known here so that they are refused by name.
+  // Named in the manual, not built yet: known here so that it is refused by name.
   verb->add_flag("--backward", flags->backward)->group("");
-  verb->add_option("--mistake", flags->mistake)->group("");
   flags->attention.add_to(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run_explain(*flags); });

@@ -249,6 +249,7 @@ class Examination {
       if (type == DType::f32 || is_half(theirs_.dtype)) {
         made->verdict = Verdict::right;
         made->rows_differing = 0;
+        made->bound = coarse_bound(evidence, type, made->where);
         made->patterns.clear();
       } else {
         made->verdict = Verdict::wrong;
@@ -260,10 +261,19 @@ class Examination {
     return false;
   }
 
-  bool fits_with(const Evidence& evidence, DType type) const {
+  diagnose::Rounding rounding_of(const Evidence& evidence, DType type) const {
     const double roundoff = roundoff_of(type);
-    diagnose::RowMaker maker(inputs_, kRight,
-                             {roundoff, std::max(roundoff, evidence.rounding.stored), type != DType::f32});
+    return {roundoff, std::max(roundoff, evidence.rounding.stored), type != DType::f32};
+  }
+
+  // What arithmetic of that type may be off by at a place.
+  double coarse_bound(const Evidence& evidence, DType type, const OutPlace& where) const {
+    diagnose::RowMaker maker(inputs_, kRight, rounding_of(evidence, type));
+    return maker.row(where.batch, where.head, where.row).tolerance[static_cast<std::size_t>(where.column)];
+  }
+
+  bool fits_with(const Evidence& evidence, DType type) const {
+    diagnose::RowMaker maker(inputs_, kRight, rounding_of(evidence, type));
     for (const RowPlace& place : evidence.rows) {
       const diagnose::RecipeRow row = maker.row(place.batch, place.head, place.row);
       for (std::size_t c = 0; c < row.out.size(); ++c) {

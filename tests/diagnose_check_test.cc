@@ -49,7 +49,7 @@ std::string told(const Diagnosis& diagnosis) {
 
 TEST(Check, CallsRightAnswersRightInAnyOrderOfSummation) {
   std::mt19937_64 random(1);
-  const int trials = effort(150);
+  const int trials = effort(300);
   for (int trial = 0; trial < trials; ++trial) {
     const DType dtype = trial % 3 == 0 ? DType::bf16 : trial % 3 == 1 ? DType::f16 : DType::f32;
     const int family = trial % TestProblem::kFamilies;
@@ -77,7 +77,7 @@ bool make_mistake(const TestProblem& problem, const Form& form, std::vector<std:
 
 TEST(Check, NamesEveryMistakeOrSaysThatItIsInvisible) {
   std::map<std::string_view, int> seen;
-  const int rounds = effort(1);
+  const int rounds = effort(2);
   for (int round = 0; round < rounds; ++round) {
     for (int family = 0; family < TestProblem::kFamilies; ++family) {
       const TestProblem problem(family, 500 + static_cast<std::uint64_t>(round));
@@ -219,6 +219,7 @@ TEST(Check, TellsPrecisionFromMistake) {
   const Diagnosis coarse = diagnose(half, half.right_in_16_bits(random));
   EXPECT_EQ(coarse.verdict, Verdict::right);
   EXPECT_EQ(coarse.precision, "bf16");
+  EXPECT_LE(coarse.max_error, coarse.bound);
   const TestProblem full(0, 4);
   const Diagnosis mistake = diagnose(full, full.right_in_16_bits(random));
   EXPECT_EQ(mistake.verdict, Verdict::wrong);

@@ -86,6 +86,32 @@ TEST_F(Explain, ReadsSpecificationsAndFlagsWin) {
   EXPECT_EQ(json_of({"--causal=top-left", "spec.json", "--lengths", "1"})["out"][1][0], 1.0);
 }
 
+TEST_F(Explain, MakesAMistakeBesideTheRightNumbers) {
+  // Without the scale, as --no-scale works it.
+  const auto mistaken = json_of({"--mistake", "scale-missing"}), unscaled = json_of({"--no-scale"});
+  EXPECT_EQ(mistaken["mistake"]["id"], "scale-missing");
+  EXPECT_EQ(mistaken["mistake"]["shows"], true);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j)
+      EXPECT_NEAR(mistaken["mistaken_weights"][i][j].get<double>(), unscaled["weights"][i][j].get<double>(), 1e-15);
+    for (std::size_t c = 0; c < 2; ++c)
+      EXPECT_NEAR(mistaken["mistaken_out"][i][c].get<double>(), unscaled["out"][i][c].get<double>(), 1e-15);
+  }
+  EXPECT_EQ(mistaken["weights"], json_of({})["weights"]);
+
+  const Outcome told = explain({"--mistake", "scale-missing"});
+  EXPECT_NE(told.out.find("shipped  0.787*  0.107*  0.107*"), std::string::npos) << told.out;
+  EXPECT_EQ(told.out.find("1*"), std::string::npos);  // the first row stays right, and has no mark
+  EXPECT_NE(
+      explain({"--mistake", "causal-missing", "--format", "markdown"}).out.find("# causal-missing: no causal mask"),
+      std::string::npos);
+  // What the example can't show is shown on a case of the probe.
+  const Outcome other = explain({"--mistake", "rope-layout"});
+  EXPECT_NE(other.out.find("The worked example can't show it. The probe's case “rope” can"), std::string::npos);
+  EXPECT_EQ(json_of({"--mistake", "rope-layout"})["mistake"]["shows"], false);
+  EXPECT_NE(explain({"--mistake", "dropout-at-eval"}).out.find("It makes no fixed numbers"), std::string::npos);
+}
+
 TEST_F(Explain, WritesFilesWhole) {
   write_text("out.tex", "old");
   EXPECT_EQ(explain({"--format", "latex", "-o", "out.tex"}).out, "");
@@ -97,7 +123,8 @@ TEST_F(Explain, WritesFilesWhole) {
 TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
   expect_refused({"--cache", "--no-mask"}, "--cache: order sees a later token");
   expect_refused({"--backward"}, "--backward is not available in this version");
-  expect_refused({"--mistake", "no-scale"}, "--mistake is not available in this version");
+  expect_refused({"--mistake", "no-scale"}, "--mistake: \"no-scale\" is none; give all, or one of scale-missing");
+  expect_refused({"--mistake", "all", "--json"}, "--mistake: \"all\" is none; give one of scale-missing");
   expect_refused({"--format", "html", "-o", "x.html"}, "--format html is not available in this version");
 }
 

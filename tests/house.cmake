@@ -32,4 +32,6 @@ if(TARGET attn_cli)
   set_tests_properties(house_install PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
   add_test(NAME house_readme_commands COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_readme_test.sh
     ${PROJECT_SOURCE_DIR} $<TARGET_FILE:attn_cli>)
+  add_test(NAME house_mistakes COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/house_mistakes_test.sh ${PROJECT_SOURCE_DIR}
+    $<TARGET_FILE:attn_cli>)
 endif()
