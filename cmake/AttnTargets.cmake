@@ -31,5 +31,5 @@ set(ATTN_HIGHWAY_TARGETS
 function(attn_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ROOM_SOURCES})
-  target_link_libraries(${name} PUBLIC attn_build_rules ${ROOM_LINK})
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:attn_build_rules> ${ROOM_LINK})
 endfunction()

@@ -1,4 +1,5 @@
 // Is an answer that somebody else computed attention, and if not, which known mistake makes it?
+// A library of its own beside attn: link attn::diagnose.
 #pragma once
 
 #include <cstdint>
