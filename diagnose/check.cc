@@ -26,7 +26,7 @@ const diagnose::Recipe kRight;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Rows that the float64 reference judges: those with the largest differences, and some spread over the problem.
-constexpr std::size_t kWorstRows = 48, kSpreadRows = 24;
+constexpr std::size_t kWorstRows = 32, kRelativelyWorstRows = 24, kSpreadRows = 24;
 
 double roundoff_of(DType dtype) {
   switch (dtype) {
@@ -138,6 +138,9 @@ class Examination {
   std::vector<std::int64_t> judged_rows() const {
     std::vector<std::int64_t> rows = comparison_.worst_rows(kWorstRows);
     std::set<std::int64_t> seen(rows.begin(), rows.end());
+    for (const std::int64_t row : comparison_.relatively_worst_rows(kRelativelyWorstRows)) {
+      if (seen.insert(row).second) rows.push_back(row);
+    }
     const std::int64_t total = comparison_.rows();
     for (std::size_t n = 0; n < kSpreadRows; ++n) {
       const std::int64_t row =
@@ -180,7 +183,7 @@ class Examination {
       not_finite.push_back(difference == kInfinity);
       made->rows_differing += differs.back();
     }
-    made->patterns = diagnose::describe_pattern(inputs_.query.shape, differs, not_finite);
+    made->patterns = diagnose::describe_pattern(inputs_, differs, not_finite);
   }
 
   // The most telling rows first: the worst, then rows of several heads and positions, wrong and right ones.

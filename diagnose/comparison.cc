@@ -20,6 +20,19 @@ double difference_of(double a, double b) {
   return std::isnan(difference) ? kInfinity : difference;
 }
 
+// The indices of the largest numbers, the largest first.
+std::vector<std::int64_t> largest_of(const std::vector<double>& numbers, std::size_t most) {
+  std::vector<std::int64_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int64_t a, std::int64_t b) {
+    const double x = numbers[static_cast<std::size_t>(a)], y = numbers[static_cast<std::size_t>(b)];
+    return x > y || (x == y && a < b);
+  });
+  order.resize(static_cast<std::size_t>(count));
+  return order;
+}
+
 }  // namespace
 
 Status Comparison::make(const reference::Inputs& inputs, const TensorView& theirs, Comparison* comparison) {
@@ -49,12 +62,14 @@ Status Comparison::make(const reference::Inputs& inputs, const TensorView& their
                                {made.ours_.data(), DType::f64, made.theirs_.shape}, options));
   const std::int64_t columns = made.columns();
   for (std::int64_t row = 0; row < made.rows(); ++row) {
-    double largest = 0;
+    double largest = 0, size = 0;
     for (std::int64_t c = 0; c < columns; ++c) {
       const auto at = static_cast<std::size_t>(row * columns + c);
       largest = std::fmax(largest, difference_of(made.theirs_.values[at], made.ours_[at]));
+      size = std::fmax(size, std::fabs(made.ours_[at]));
     }
     made.differences_.push_back(largest);
+    made.sizes_.push_back(size);
   }
   *comparison = std::move(made);
   return {};
@@ -70,15 +85,13 @@ RowPlace Comparison::place_of(std::int64_t row) const {
   return {row / n / heads, row / n % heads, row % n};
 }
 
-std::vector<std::int64_t> Comparison::worst_rows(std::size_t most) const {
-  std::vector<std::int64_t> order(differences_.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = static_cast<std::ptrdiff_t>(std::min(most, order.size()));
-  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int64_t a, std::int64_t b) {
-    return difference(a) > difference(b) || (difference(a) == difference(b) && a < b);
-  });
-  order.resize(static_cast<std::size_t>(count));
-  return order;
+std::vector<std::int64_t> Comparison::worst_rows(std::size_t most) const { return largest_of(differences_, most); }
+
+std::vector<std::int64_t> Comparison::relatively_worst_rows(std::size_t most) const {
+  std::vector<double> ratios;
+  for (std::size_t row = 0; row < differences_.size(); ++row)
+    ratios.push_back(differences_[row] == 0 ? 0 : differences_[row] / (sizes_[row] + 1e-300));
+  return largest_of(ratios, most);
 }
 
 }  // namespace attn::diagnose

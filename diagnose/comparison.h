@@ -30,17 +30,20 @@ class Comparison {
   /// The largest difference in a row; infinite where one is NaN or infinite and the other is not that.
   double difference(std::int64_t row) const { return differences_[static_cast<std::size_t>(row)]; }
 
-  /// Up to `most` rows, those with the largest differences first.
+  /// Up to `most` rows, those with the largest differences first; or the largest beside the row's own numbers, which finds
+  /// small rows that are wrong among large ones that are right.
   std::vector<std::int64_t> worst_rows(std::size_t most) const;
+  std::vector<std::int64_t> relatively_worst_rows(std::size_t most) const;
 
  private:
   reference::Array theirs_;
   std::vector<double> ours_;
   std::vector<double> differences_;
+  std::vector<double> sizes_;  // the largest number of each of our rows
 };
 
 /// Which rows, heads and positions differ, in sentences. `differs` has an entry a row of out.
-std::vector<std::string> describe_pattern(const std::array<std::int64_t, 4>& shape,
-                                          const std::vector<bool>& differs, const std::vector<bool>& not_finite);
+std::vector<std::string> describe_pattern(const reference::Inputs& inputs, const std::vector<bool>& differs,
+                                          const std::vector<bool>& not_finite);
 
 }  // namespace attn::diagnose

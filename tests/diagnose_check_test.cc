@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "attn/attention.h"
 #include "attn/diagnose.h"
 #include "diagnose/catalogue.h"
 #include "diagnose_problem.h"
@@ -200,6 +201,71 @@ TEST(Check, FindsASingleWrongNumber) {
     EXPECT_EQ(diagnosis.where.row, static_cast<std::int64_t>(element) / problem.value_dim);
     EXPECT_EQ(diagnosis.where.column, static_cast<std::int64_t>(element) % problem.value_dim);
   }
+}
+
+// Which rows differ is told in sentences.
+TEST(Check, DescribesWhichRowsDiffer) {
+  std::mt19937_64 random(9);
+  const TestProblem causal(1, 12), plain(7, 3);  // heads; long
+  const auto told_of = [](const Diagnosis& diagnosis) {
+    std::string all;
+    for (const std::string& sentence : diagnosis.patterns) all += sentence + " ";
+    return all;
+  };
+  const auto spoil = [](const TestProblem& problem, std::vector<std::uint8_t> answer, auto&& chosen) {
+    const std::int64_t columns = problem.value_dim;
+    for (std::int64_t row = 0; row < static_cast<std::int64_t>(answer.size()) / 4 / columns; ++row) {
+      if (!chosen(row / problem.queries % problem.heads, row % problem.queries)) continue;
+      const float wrong = static_cast<float>(row) + 100;
+      std::memcpy(answer.data() + row * columns * 4, &wrong, 4);
+    }
+    return answer;
+  };
+  const auto right = causal.right_in_any_order(random);
+  EXPECT_NE(told_of(diagnose(causal, spoil(causal, right, [](auto head, auto) { return head == 1; })))
+                .find("Only in heads 1."),
+            std::string::npos);
+  EXPECT_NE(told_of(diagnose(causal, spoil(causal, right, [](auto, auto row) { return row == 2; })))
+                .find("Only rows 2 differ."),
+            std::string::npos);
+  const std::int64_t last = causal.queries - 1;
+  EXPECT_NE(told_of(diagnose(causal, spoil(causal, right, [&](auto, auto row) { return row < last; })))
+                .find("They are the rows that hide some key."),
+            std::string::npos);
+  const std::int64_t tiles = plain.queries / 64 * 64;
+  ASSERT_GT(plain.queries, tiles);
+  EXPECT_NE(told_of(diagnose(plain, spoil(plain, plain.right_in_any_order(random),
+                                          [&](auto, auto row) { return row >= tiles; })))
+                .find(" rows leave over."),
+            std::string::npos);
+}
+
+// A row of small numbers that is wrong, among many of large numbers whose rounding is as large.
+TEST(Check, FindsSmallRowsThatAreWrong) {
+  constexpr std::int64_t kRows = 400, kDim = 4;
+  std::mt19937_64 random(10);
+  std::normal_distribution<float> normal;
+  std::vector<float> q, k, v;
+  for (std::int64_t n = 0; n < kRows * kDim; ++n) {
+    q.push_back(normal(random));
+    k.push_back(normal(random));
+    v.push_back(n < kDim * 200 ? normal(random) * 1e-3F : normal(random) * 1e4F);
+  }
+  // Causal: the first 200 rows see small values alone.
+  AttentionOptions options;
+  options.causal = true;
+  const auto view = [](const std::vector<float>& numbers) {
+    return TensorView(numbers.data(), DType::f32, {kRows, kDim});
+  };
+  std::vector<float> out(q.size());
+  ASSERT_TRUE(forward(view(q), view(k), view(v), {out.data(), DType::f32, {kRows, kDim}}, options).ok());
+  Diagnosis diagnosis;
+  ASSERT_TRUE(check(view(q), view(k), view(v), view(out), options, {}, &diagnosis).ok());
+  EXPECT_EQ(diagnosis.verdict, Verdict::right);
+  out[static_cast<std::size_t>(137 * kDim)] += 1e-4F;  // less than the rounding of large rows
+  ASSERT_TRUE(check(view(q), view(k), view(v), view(out), options, {}, &diagnosis).ok());
+  EXPECT_NE(diagnosis.verdict, Verdict::right);
+  EXPECT_EQ(diagnosis.where.row, 137);
 }
 
 TEST(Check, IsSafeWithNaNEverywhere) {
