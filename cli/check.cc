@@ -21,7 +21,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kFooter = R"(
-Exit code 0: right; 1: wrong; 2: wrong use. The verdict holds theirs against attention in float64, every row of it.
+Exit code 0: right; 1: wrong; 2: wrong use. Every row is compared with attention in float64; the worst and some others are held
+to the bound.
 
 Example:
   attn check --q examples/by-hand.safetensors:q --k examples/by-hand.safetensors:k \
@@ -80,25 +81,32 @@ void print_wrong(const Diagnosis& diagnosis, double scale) {
   if (diagnosis.fitted_scale) print_scale(diagnosis, scale);
   if (diagnosis.verdict != Verdict::unexplained) return;
   std::cout << "\nNo known mistake explains it.";
-  if (diagnosis.closest) {
+  if (diagnosis.closest && diagnosis.closest->max_error < diagnosis.max_error / 2) {
     std::cout << " The closest is " << names_of(*diagnosis.closest) << ", which is still off by "
               << number(diagnosis.closest->max_error) << '.';
   }
   std::cout << '\n';
 }
 
-void print_text(const Diagnosis& diagnosis, double scale) {
-  if (diagnosis.verdict == Verdict::right) {
-    std::cout << "right: the largest error beside its bound is " << number(diagnosis.max_error) << ", where "
-              << number(diagnosis.bound) << " is allowed, at " << place(diagnosis.where)
-              << "\nIt looks computed in " << diagnosis.precision << ".\n";
-  } else {
-    print_wrong(diagnosis, scale);
+void print_right(const Diagnosis& diagnosis) {
+  if (diagnosis.rows == 0) {
+    std::cout << "right: there is no row to compare\n";
+    return;
   }
-  std::cout << "\n" << counted(diagnosis.rows, "row") << " compared";
-  if (diagnosis.verdict != Verdict::right)
-    std::cout << "; mistakes were held against " << diagnosis.rows_explained << " of them";
-  std::cout << ". Mistakes that these inputs can't show:";
+  std::cout << "right: the largest error beside its bound is " << number(diagnosis.max_error) << ", where "
+            << number(diagnosis.bound) << " is allowed, at " << place(diagnosis.where) << '\n';
+  if (!diagnosis.precision.empty())
+    std::cout << "Its rounding is that of " << diagnosis.precision << " or finer.\n";
+  for (const std::string& sentence : diagnosis.patterns) std::cout << sentence << '\n';
+}
+
+void print_text(const Diagnosis& diagnosis, double scale) {
+  diagnosis.verdict == Verdict::right ? print_right(diagnosis) : print_wrong(diagnosis, scale);
+  if (diagnosis.rows == 0) return;
+  std::cout << '\n'
+            << counted(diagnosis.rows, "row") << " compared, " << diagnosis.rows_judged << " held to the bound";
+  if (diagnosis.verdict != Verdict::right) std::cout << ", mistakes held against " << diagnosis.rows_explained;
+  std::cout << ". Mistakes that can't be seen in the rows looked at:";
   for (const std::string& id : diagnosis.invisible) std::cout << ' ' << id;
   std::cout << '\n';
 }
@@ -128,6 +136,7 @@ void print_json(const Diagnosis& diagnosis) {
                        {"fitted_formula", diagnosis.fitted_formula},
                        {"invisible", diagnosis.invisible},
                        {"precision", diagnosis.precision},
+                       {"rows_judged", diagnosis.rows_judged},
                        {"rows_explained", diagnosis.rows_explained}};
   if (diagnosis.closest) json["closest"] = json_of(*diagnosis.closest);
   if (diagnosis.fitted_scale) json["fitted_scale"] = json_number(*diagnosis.fitted_scale);

@@ -66,19 +66,19 @@ void write_probe(const ProbeFlags& flags) {
             << '\n';
 }
 
-// An answer's numbers, row-major. Its shape may lack dimensions of size 1 in front.
-std::vector<double> read_answer(const std::string& path, const diagnose::ProbeCase& probe) {
+// An answer's numbers, row-major. Its shape may lack dimensions of size 1 in front. Errors: no tensor of the answer's shape.
+Status read_answer(const std::string& path, const diagnose::ProbeCase& probe, std::vector<double>* numbers) {
   formats::Tensor tensor;
   TensorView view;
-  require(formats::read_tensor(path, &tensor));
-  require(formats::view_of(tensor, &view));
-  const reference::Array array = reference::read(view);
-  const std::vector<std::int64_t> shape(array.shape.begin(), array.shape.end());
-  if (shape != probe.out_shape) {
-    throw Failure{2, path + ": shape " + formats::shape_text(tensor.shape) + ", but the answer to " + probe.name +
-                         " is " + formats::shape_text(probe.out_shape) + "; README.md lists the cases"};
+  ATTN_RETURN_IF_ERROR(formats::read_tensor(path, &tensor));
+  ATTN_RETURN_IF_ERROR(formats::view_of(tensor, &view));
+  reference::Array array = reference::read(view);
+  if (std::vector<std::int64_t>(array.shape.begin(), array.shape.end()) != probe.out_shape) {
+    return Status::error("shape " + formats::shape_text(tensor.shape) + ", but the answer to " + probe.name +
+                         " is " + formats::shape_text(probe.out_shape));
   }
-  return array.values;
+  *numbers = std::move(array.values);
+  return {};
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -87,7 +87,10 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-void print_verdict(const diagnose::ProbeVerdict& verdict) {
+using Unreadable = std::map<std::string, std::string>;
+
+void print_verdict(const diagnose::ProbeVerdict& verdict, const Unreadable& unreadable) {
+  for (const auto& [name, sentence] : unreadable) std::cout << "not judged: " << name << ": " << sentence << '\n';
   if (verdict.right) {
     std::cout << "right: " << counted(static_cast<std::int64_t>(verdict.answered.size()), "case") << '\n';
   } else {
@@ -100,7 +103,9 @@ void print_verdict(const diagnose::ProbeVerdict& verdict) {
       std::cout << "  " << find_mistake(id)->what << ' ' << find_mistake(id)->fix << '\n';
   }
   if (!verdict.right && verdict.explanations.empty()) {
-    std::cout << "\nNo known mistake, nor two of them, gives all of these answers.\n";
+    std::cout << "\nNo known mistake, nor two of them, gives all of these answers, the right ones included.\n";
+    for (const auto& [id, count] : verdict.most)
+      std::cout << "  " << id << " gives " << count << " of the " << verdict.wrong.size() << " wrong ones\n";
     for (const auto& [name, ids] : verdict.by_case)
       std::cout << "  " << name << ": "
                 << (ids.empty() ? "nothing known explains it alone" : "alone it could be " + joined(ids)) << '\n';
@@ -108,8 +113,9 @@ void print_verdict(const diagnose::ProbeVerdict& verdict) {
   if (!verdict.missing.empty()) std::cout << "\nNot answered: " << joined(verdict.missing) << '\n';
 }
 
-void print_verdict_json(const diagnose::ProbeVerdict& verdict) {
-  ordered_json explanations = ordered_json::array();
+void print_verdict_json(const diagnose::ProbeVerdict& verdict, const Unreadable& unreadable) {
+  ordered_json explanations = ordered_json::array(), most = ordered_json::array();
+  for (const auto& [id, count] : verdict.most) most.push_back({{"id", id}, {"cases", count}});
   for (const Explanation& explanation : verdict.explanations)
     explanations.push_back({{"ids", explanation.ids}, {"note", explanation.note}});
   const ordered_json json = {{"verdict", verdict.right                  ? "right"
@@ -119,7 +125,9 @@ void print_verdict_json(const diagnose::ProbeVerdict& verdict) {
                              {"missing", verdict.missing},
                              {"wrong", verdict.wrong},
                              {"explanations", std::move(explanations)},
-                             {"by_case", verdict.by_case}};
+                             {"most", std::move(most)},
+                             {"by_case", verdict.by_case},
+                             {"unreadable", unreadable}};
   std::cout << json.dump() << '\n';
 }
 
@@ -129,15 +137,23 @@ void judge(const ProbeFlags& flags) {
   if (!fs::exists(folder / "cases.json", none))
     throw Failure{2, "--judge: " + flags.judged + " holds no probe; make one with attn probe -o FOLDER"};
   std::map<std::string, std::vector<double>> answers;
+  std::map<std::string, std::string> unreadable;  // one bad answer does not stop the others from being judged
   for (const diagnose::ProbeCase& probe : diagnose::probe_cases()) {
     const fs::path path = folder / probe.name / "out.npy";
-    if (fs::exists(path, none)) answers[probe.name] = read_answer(path.string(), probe);
+    std::vector<double> numbers;
+    if (!fs::exists(path, none)) continue;
+    const Status status = read_answer(path.string(), probe, &numbers);
+    if (status.ok()) {
+      answers[probe.name] = std::move(numbers);
+    } else {
+      unreadable[probe.name] = status.message();
+    }
   }
-  if (answers.empty())
+  if (answers.empty() && unreadable.empty())
     throw Failure{2, "--judge: there is no CASE/out.npy in " + flags.judged + "; run a harness first"};
   const diagnose::ProbeVerdict verdict = diagnose::judge_probe(answers);
-  flags.as_json ? print_verdict_json(verdict) : print_verdict(verdict);
-  if (!verdict.right) throw Answer{1};
+  flags.as_json ? print_verdict_json(verdict, unreadable) : print_verdict(verdict, unreadable);
+  if (!verdict.right || !unreadable.empty()) throw Answer{1};
 }
 
 void run_probe(const ProbeFlags& flags) {

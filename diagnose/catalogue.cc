@@ -54,9 +54,16 @@ bool has_sinks(const Inputs& in) { return in.options.sinks.has_value(); }
 bool has_cap(const Inputs& in) { return in.options.softcap.has_value(); }
 bool has_alibi(const Inputs& in) { return in.options.alibi.has_value(); }
 bool has_lengths(const Inputs& in) { return !in.options.key_lengths.empty(); }
+// Padding that could be put on the other axis: a mask [.., 1, M] or lengths, and as many queries as keys.
+bool has_padding(const Inputs& in) {
+  const auto& mask = in.options.mask;
+  const bool one_row = mask && (mask->rank < 2 || mask->shape[static_cast<std::size_t>(mask->rank - 2)] == 1);
+  return in.query.shape[2] <= in.key.shape[2] && (one_row || (has_lengths(in) && !mask));
+}
 bool is_grouped(const Inputs& in) { return in.key.shape[1] > 1 && in.key.shape[1] < in.query.shape[1]; }
 bool hides_some(const Inputs& in) {
-  return is_causal(in) || has_mask(in) || has_window(in) || in.options.window_right.has_value();
+  return is_causal(in) || has_mask(in) || in.options.bias.has_value() || has_window(in) ||
+         in.options.window_right.has_value();
 }
 bool swaps_axes(const Inputs& in) {
   return in.query.shape[1] > 1 && in.query.shape[1] == in.key.shape[1] && in.query.shape[2] == in.key.shape[2];
@@ -205,6 +212,12 @@ std::vector<Entry> make_catalogue() {
       {{"mask-zero", "masked scores set to 0", "0 is a score like any other: hidden keys get weight.",
         "Set them to -inf."},
        {when(hides_some, "", [](Recipe* r) { r->hiding = Hiding::score_zero; })}},
+      {{"mask-missing", "mask not used", "The boolean mask changes nothing.",
+        "Set scores to -inf where it is false."},
+       {when(has_mask, "", [](Recipe* r) { r->ignores_mask = true; })}},
+      {{"bias-missing", "bias not used", "What should be added to scores is not.", "Add it after scaling."},
+       {when([](const Inputs& in) { return in.options.bias.has_value(); }, "",
+             [](Recipe* r) { r->ignores_bias = true; })}},
       {{"mask-inverted", "true and false swapped",
         "The mask hides what it should show (PyTorch's modules and functions differ in this).",
         "Here true means: may attend. Invert the mask."},
@@ -243,15 +256,13 @@ std::vector<Entry> make_catalogue() {
        {when(is_causal, "", [](Recipe* r) { r->causal = Causal::chunk_uncausal; })}},
       {{"padding-on-queries", "padding mask on the query axis",
         "Rows of padding are hidden and keys of padding are not.", "Hide keys: [B, 1, 1, M]."},
-       {when([](const Inputs& in) { return has_mask(in) || has_lengths(in); }, "hidden rows are 0",
-             [](Recipe* r) { r->padding_on_queries = true; }),
-        when([](const Inputs& in) { return has_mask(in) || has_lengths(in); }, "hidden rows are NaN",
+       {when(has_padding, "hidden rows are 0", [](Recipe* r) { r->padding_on_queries = true; }),
+        when(has_padding, "hidden rows are NaN",
              [](Recipe* r) {
                r->padding_on_queries = true;
                r->empty_row_is_nan = true;
              }),
-        when([](const Inputs& in) { return has_mask(in) || has_lengths(in); },
-             "hidden rows are the mean of the values",
+        when(has_padding, "hidden rows are the mean of the values",
              [](Recipe* r) {
                r->padding_on_queries = true;
                r->empty_row_means = true;
@@ -261,6 +272,9 @@ std::vector<Entry> make_catalogue() {
         "Repeat each sequence's mask H times in a row (repeat_interleave)."},
        {when([](const Inputs& in) { return has_mask(in) || has_lengths(in); }, "",
              [](Recipe* r) { r->repeats_mask_by_head = true; })}},
+      {{"window-missing", "window not used", "Queries see all that the other masks let them see.",
+        "Hide keys j <= i - W."},
+       {when(has_window, "", [](Recipe* r) { r->ignores_window = true; })}},
       {{"window-off-by-one", "window off by one", "A window of W keys has W + 1 or W - 1.",
         "W keys, itself included, are i - W < j <= i."},
        window_forms()},
@@ -271,6 +285,9 @@ std::vector<Entry> make_catalogue() {
                r->two_sided_window = true;
                r->causal = Causal::missing;
              })}},
+      {{"softcap-missing", "softcap not used", "Scores are not capped.",
+        "Use c·tanh(score/c), before bias and masks."},
+       {when(has_cap, "", [](Recipe* r) { r->cap = Cap::missing; })}},
       {{"softcap-after-mask", "softcap after bias and mask",
         "The cap of -inf is -c, which is a score like any other.", "Cap first, then add the bias and mask."},
        {when(has_cap, "", [](Recipe* r) { r->cap = Cap::after_mask; })}},
@@ -303,7 +320,9 @@ std::vector<Entry> make_catalogue() {
       {{"merge-without-transpose", "heads merged without a transpose", "[B, H, N, D] is read as [B, N, H, D].",
         "Swap H and N before merging."},
        {when([](const Inputs& in) { return in.query.shape[1] > 1; }, "",
-             [](Recipe* r) { r->merges_without_transpose = true; })}},
+             [](Recipe* r) { r->merges_without_transpose = true; }),
+        when([](const Inputs& in) { return in.query.shape[1] > 1; }, "the other way round",
+             [](Recipe* r) { r->splits_without_transpose = true; })}},
       {{"layout-swapped", "sequence and head axes swapped", "Heads attend to heads, token by token.",
         "Pass [B, H, N, D], or say that it is [B, N, H, D]."},
        {when(swaps_axes, "", [](Recipe* r) { r->attends_across_heads = true; })}},
@@ -343,6 +362,8 @@ std::vector<Entry> make_catalogue() {
        {around_form("the new token at position 0", Around::rope_query_at_zero),
         around_form("positions doubled", Around::rope_doubled),
         around_form("queries one too far", Around::rope_one_late)}},
+      {{"alibi-missing", "ALiBi not used", "Scores do not fall with the distance.", "Add -slope·|i - j|."},
+       {when(has_alibi, "", [](Recipe* r) { r->ignores_alibi = true; })}},
       {{"alibi-slope", "ALiBi slopes off",
         "The exponent is off by one, or slopes of head counts that are no power of two are made as if they were.",
         "Slopes are 2^(-8h/H), h from 1; see the paper's code for other H."},

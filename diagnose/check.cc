@@ -9,33 +9,24 @@
 #include "attn/diagnose.h"
 #include "diagnose/comparison.h"
 #include "diagnose/explain_theirs.h"
-#include "diagnose/row_problem.h"
+#include "diagnose/judge.h"
 #include "diagnose/side_answers.h"
-#include "reference/bound.h"
-#include "reference/reference.h"
 
 namespace attn {
 namespace {
 
 using diagnose::Comparison;
 using diagnose::Evidence;
+using diagnose::Given;
 using diagnose::RowPlace;
-
-const diagnose::Recipe kRight;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Rows that the float64 reference judges: those with the largest differences, and some spread over the problem.
-constexpr std::size_t kWorstRows = 32, kRelativelyWorstRows = 24, kSpreadRows = 24;
+// Rows that the float64 reference judges: the worst, and some spread over the problem.
+constexpr std::size_t kWorstRows = 56, kSpreadRows = 24;
 
-double roundoff_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return 0x1p-53;
-    case DType::f16: return 0x1p-11;
-    case DType::bf16: return 0x1p-8;
-    default: return 0x1p-24;
-  }
-}
+// Multiply-adds that one mistake's rows may take: all of them together then take a second or two.
+constexpr double kEvidenceWork = 2e7;
 
 std::string text_of(std::span<const std::int64_t> shape) {
   std::string text;
@@ -47,6 +38,8 @@ Status check_arguments(const TensorView& q, const TensorView& k, const TensorVie
                        const AttentionOptions& options) {
   Plan none;
   ATTN_RETURN_IF_ERROR(plan(q, k, v, options, &none));
+  if (options.key_offset != 0)
+    return Status::error("options: key_offset is not checked in this version; give all keys, from the first on");
   if (!options.query_starts.empty())
     return Status::error("options: packed sequences are not checked in this version; give each as a batch entry");
   if (theirs.data == nullptr) return Status::error("theirs: the data pointer is null; give the answer to check");
@@ -66,23 +59,18 @@ Status check_arguments(const TensorView& q, const TensorView& k, const TensorVie
 // One check, step by step.
 class Examination {
  public:
-  Examination(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& theirs,
-              const AttentionOptions& options, const CheckOptions& check_options)
-      : q_(q),
-        k_(k),
-        v_(v),
-        theirs_(theirs),
-        options_(options),
+  Examination(const Given& given, const CheckOptions& check_options)
+      : given_(given),
         check_options_(check_options),
-        inputs_(q, k, v, options),
-        exact_(q.dtype == DType::f64 && theirs.dtype == DType::f64) {}
+        inputs_(given.q, given.k, given.v, given.options),
+        stored_(diagnose::stored_type_of(given.theirs)) {}
 
   Status run(Diagnosis* diagnosis) {
-    ATTN_RETURN_IF_ERROR(Comparison::make(inputs_, theirs_, &comparison_));
+    ATTN_RETURN_IF_ERROR(Comparison::make(inputs_, given_.theirs, &comparison_));
     Diagnosis made;
     made.rows = comparison_.rows();
     if (made.rows > 0 && comparison_.columns() > 0) {
-      judge(&made);
+      decide(&made);
       explain(&made);
       for (std::string& sentence : diagnose::look_at_side_answers(inputs_, evidence_rows(), check_options_))
         made.patterns.push_back(std::move(sentence));
@@ -92,206 +80,153 @@ class Examination {
   }
 
  private:
-  // The bound of a row's elements, for arithmetic of a type.
-  std::vector<double> bounds_of(const RowPlace& place, DType compute, std::vector<double>* expected) const {
-    const auto& sequence = inputs_.sequences[static_cast<std::size_t>(place.batch)];
-    if (place.row >= sequence.queries) {  // a row of padding: nothing is seen
-      expected->assign(static_cast<std::size_t>(comparison_.columns()), 0);
-      return *expected;
-    }
-    diagnose::RowProblem row;
-    diagnose::make_row_problem(q_, k_, v_, options_, sequence, place.head, place.row, &row);
-    const reference::Result result = reference::attention(row.q, row.k, row.v, row.options);
-    *expected = result.out;
-    std::vector<double> bounds = reference::error_bounds(result, row.q, row.k, row.v, row.options, compute,
-                                                         theirs_.dtype, reference::SumOrder::any)
-                                     .out;
-    if (check_options_.tolerance) bounds.assign(bounds.size(), *check_options_.tolerance);
-    return bounds;
+  // Tensors of 16 bits, also where they were saved as wider ones.
+  bool is_of(DType half) const {
+    if (stored_ != half) return false;
+    if (given_.theirs.dtype == half || given_.q.dtype == half || given_.v.dtype == half) return true;
+    return diagnose::stored_type_of(given_.q) == half && diagnose::stored_type_of(given_.v) == half;
   }
 
-  // The element of a row that is furthest beyond its bound, or nearest to it.
-  struct Worst {
-    double excess = 0;  // at most 1 where the row is right
-    double error = 0, bound = 0;
-    OutPlace where;
-  };
-
-  Worst worst_of(std::int64_t index, DType compute) const {
-    const RowPlace place = comparison_.place_of(index);
-    std::vector<double> expected;
-    const std::vector<double> bounds = bounds_of(place, compute, &expected);
-    Worst worst;
-    for (std::size_t c = 0; c < bounds.size(); ++c) {
-      const double theirs = comparison_.theirs(place)[c];
-      const bool right = reference::agrees(theirs, expected[c], bounds[c]);
-      const bool same = theirs == expected[c] || std::isnan(expected[c]);
-      const double error = right && same ? 0 : std::fabs(theirs - expected[c]);
-      double excess = error == 0 ? 0 : error / bounds[c];
-      if (!right) excess = std::isnan(error) ? kInfinity : std::fmax(excess, 1.0000001);
-      if (c > 0 && excess <= worst.excess) continue;
-      worst = {excess, error, bounds[c], {place.batch, place.head, place.row, static_cast<std::int64_t>(c)}};
+  // What theirs may have been computed in, the finest first. A given tolerance stands for all of that.
+  std::vector<DType> arithmetics() const {
+    std::vector<DType> all;
+    if (given_.theirs.dtype == DType::f64) all.push_back(DType::f64);
+    all.push_back(DType::f32);
+    if (given_.tolerance) return {DType::f32};
+    for (const DType half : {DType::f16, DType::bf16}) {
+      if (is_of(half)) all.push_back(half);
     }
-    return worst;
+    return all;
   }
 
-  std::vector<std::int64_t> judged_rows() const {
-    std::vector<std::int64_t> rows = comparison_.worst_rows(kWorstRows);
-    std::set<std::int64_t> seen(rows.begin(), rows.end());
-    for (const std::int64_t row : comparison_.relatively_worst_rows(kRelativelyWorstRows)) {
-      if (seen.insert(row).second) rows.push_back(row);
-    }
-    const std::int64_t total = comparison_.rows();
+  // How theirs is stored, for arithmetic in wider tensors than need be.
+  DType stored_for(DType arithmetic) const {
+    return arithmetic == DType::f64 ? given_.theirs.dtype : is_of(stored_) ? stored_ : given_.theirs.dtype;
+  }
+
+  diagnose::Judgement judged(DType arithmetic) const {
+    return diagnose::judge(given_, inputs_, comparison_, judged_rows_, arithmetic, stored_for(arithmetic));
+  }
+
+  void decide(Diagnosis* made) {
+    judged_rows_ = comparison_.worst_rows(kWorstRows);
+    std::set<std::int64_t> seen(judged_rows_.begin(), judged_rows_.end());
     for (std::size_t n = 0; n < kSpreadRows; ++n) {
       const std::int64_t row =
-          static_cast<std::int64_t>(n) * (total - 1) / static_cast<std::int64_t>(kSpreadRows - 1);
-      if (seen.insert(row).second) rows.push_back(row);
+          static_cast<std::int64_t>(n) * (comparison_.rows() - 1) / static_cast<std::int64_t>(kSpreadRows - 1);
+      if (seen.insert(row).second) judged_rows_.push_back(row);
     }
-    return rows;
-  }
-
-  void judge(Diagnosis* made) {
-    const DType compute = exact_ ? DType::f64 : DType::f32;
-    double largest_right = 0;  // what a right row may differ by: rows that were not judged are held against that
-    Worst worst;
-    std::set<std::int64_t> wrong;
-    const std::vector<std::int64_t> rows = judged_rows();
-    for (const std::int64_t row : rows) {
-      const Worst here = worst_of(row, compute);
-      if (row == rows.front() || here.excess > worst.excess) worst = here;
-      if (here.excess > 1) {
-        wrong.insert(row);
-      } else {
-        largest_right = std::max(largest_right, comparison_.difference(row));
+    made->rows_judged = static_cast<std::int64_t>(judged_rows_.size());
+    std::optional<diagnose::Judgement> finest, right;
+    for (const DType arithmetic : arithmetics()) {
+      diagnose::Judgement judgement = judged(arithmetic);
+      if (judgement.right()) {
+        right = std::move(judgement);
+        break;
       }
+      // Wrong in f64 and in f32 is told by f32's bounds.
+      if (!finest || finest->arithmetic == DType::f64) finest = std::move(judgement);
     }
-    made->precision = exact_ ? "f64" : "f32";
-    made->max_error = worst.error;
-    made->bound = worst.bound;
-    made->where = worst.where;
-    made->verdict = wrong.empty() ? Verdict::right : Verdict::unexplained;
-    if (!wrong.empty()) describe(wrong, rows, std::max(largest_right, made->bound), made);
+    const diagnose::Judgement& told = right ? *right : *finest;
+    made->verdict = right ? Verdict::right : Verdict::unexplained;
+    made->precision = right && !given_.tolerance ? name_of(told.arithmetic) : "";
+    made->max_error = told.max_error;
+    made->bound = told.bound;
+    made->where = told.where;
+    if (!right) describe(told, made);
   }
 
-  void describe(const std::set<std::int64_t>& wrong, const std::vector<std::int64_t>& rows, double allowed,
-                Diagnosis* made) const {
-    const std::set<std::int64_t> judged(rows.begin(), rows.end());
+  void describe(const diagnose::Judgement& judgement, Diagnosis* made) const {
+    const std::set<std::int64_t> judged(judged_rows_.begin(), judged_rows_.end());
+    const double allowed = std::max(judgement.largest_right, judgement.bound);
     std::vector<bool> differs, not_finite;
     for (std::int64_t row = 0; row < comparison_.rows(); ++row) {
       const double difference = comparison_.difference(row);
-      differs.push_back(judged.contains(row) ? wrong.contains(row) : difference > allowed);
+      differs.push_back(judged.contains(row) ? judgement.wrong.contains(row) : difference > allowed);
       not_finite.push_back(difference == kInfinity);
       made->rows_differing += differs.back();
     }
     made->patterns = diagnose::describe_pattern(inputs_, differs, not_finite);
   }
 
-  // The most telling rows first: the worst, then rows of several heads and positions, wrong and right ones.
+  // The most telling rows first: the worst, then rows of several heads and positions, wrong and right ones; all of them where
+  // they are few, and fewer where keys are many.
   std::vector<RowPlace> evidence_rows() const {
     std::vector<RowPlace> rows;
     std::set<std::int64_t> seen;
+    const auto [batch, heads, n, columns] = inputs_.query.shape;
+    const double row_work = static_cast<double>(inputs_.key.shape[2] * (columns + comparison_.columns()) + 1);
+    const auto most = static_cast<std::size_t>(std::clamp(kEvidenceWork / row_work, 1.0, 32.0));
     const auto add = [&](std::int64_t index) {
       const RowPlace place = comparison_.place_of(index);
-      if (place.row < inputs_.sequences[static_cast<std::size_t>(place.batch)].queries && seen.insert(index).second)
-        rows.push_back(place);
+      const bool padding = place.row >= inputs_.sequences[static_cast<std::size_t>(place.batch)].queries;
+      if (!padding && rows.size() < most && seen.insert(index).second) rows.push_back(place);
     };
     for (const std::int64_t row : comparison_.worst_rows(3)) add(row);
-    const auto [batch, heads, n, columns] = inputs_.query.shape;
     for (const std::int64_t b : {std::int64_t{0}, batch - 1, batch / 2}) {
       for (const std::int64_t h : {std::int64_t{0}, heads - 1, heads / 2}) {
         for (const std::int64_t i : {n - 1, n / 2, std::int64_t{0}, n / 3, std::int64_t{1}}) {
-          if (i < n && rows.size() < 32) add((b * heads + h) * n + i);
+          if (i < n) add((b * heads + h) * n + i);
         }
       }
+    }
+    if (comparison_.rows() <= 32) {
+      for (std::int64_t row = 0; row < comparison_.rows(); ++row) add(row);
     }
     return rows;
   }
 
   void explain(Diagnosis* made) {
-    const double roundoff = exact_ ? 0x1p-53 : 0x1p-24;
+    const bool exact = given_.q.dtype == DType::f64 && given_.theirs.dtype == DType::f64;
+    const DType stored = stored_for(exact ? DType::f64 : DType::f32);
     Evidence evidence{inputs_,
                       comparison_,
                       evidence_rows(),
-                      {roundoff, roundoff_of(theirs_.dtype)},
-                      check_options_.tolerance.value_or(0)};
+                      {exact ? 0x1p-53 : 0x1p-24, diagnose::roundoff_of(stored)},
+                      given_.tolerance.value_or(0)};
     made->rows_explained = static_cast<std::int64_t>(evidence.rows.size());
-    std::vector<diagnose::Trial> trials = diagnose::try_single_mistakes(evidence, made->verdict != Verdict::right);
+    if (evidence.rows.empty()) return;  // padding alone
+    const bool wrong = made->verdict != Verdict::right;
+    const std::vector<diagnose::Trial> trials = diagnose::try_single_mistakes(evidence, wrong);
     made->invisible = diagnose::invisible_of(trials);
-    if (made->verdict == Verdict::right) return;
+    if (!wrong) return;
     made->explanations = diagnose::explanations_of(trials);
-    if (made->explanations.empty() && is_coarser(evidence, made)) return;
-    // A mistake in code that computes in 16 bits.
-    if (made->explanations.empty() && is_half(theirs_.dtype)) {
-      evidence.rounding = {roundoff_of(theirs_.dtype), roundoff_of(theirs_.dtype), true};
-      trials = diagnose::try_single_mistakes(evidence, true);
-      made->explanations = diagnose::explanations_of(trials);
-      if (!made->explanations.empty()) made->precision = name_of(theirs_.dtype);
-    }
     const bool scale = !made->explanations.empty() && made->explanations.front().ids.front().starts_with("scale-");
     if (made->explanations.empty() || scale) made->fitted_scale = diagnose::fit_scale(evidence);
     if (made->fitted_scale) made->fitted_formula = diagnose::scale_formula(*made->fitted_scale);
     if (made->explanations.empty() && !made->fitted_scale)
       made->explanations = diagnose::pairs_of_mistakes(evidence, trials);
-    if (made->explanations.empty() && !made->fitted_scale) {
-      made->closest = diagnose::closest_of(trials);
-    } else {
+    if (made->explanations.empty() && !made->fitted_scale) explain_coarsely(evidence, made);
+    if (!made->explanations.empty() || made->fitted_scale) {
       made->verdict = Verdict::wrong;
+    } else {
+      made->closest = diagnose::closest_of(trials);
     }
   }
 
-  static bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
-  // Right but for the precision it was computed in: a precision in tensors of that type, a mistake in others.
+  // Right in 16 bits, which these tensors do not have; or a single mistake in code that computes in 16 bits.
   // Coarse arithmetic shows in many rows, not in one.
-  bool is_coarser(const Evidence& evidence, Diagnosis* made) const {
-    if (!is_half(theirs_.dtype) && made->rows_differing * 8 < made->rows) return false;
-    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-      if ((type == DType::f32 && !exact_) || (is_half(theirs_.dtype) && type != theirs_.dtype)) continue;
-      if (!fits_with(evidence, type)) continue;
-      made->precision = name_of(type);
-      if (type == DType::f32 || is_half(theirs_.dtype)) {
-        made->verdict = Verdict::right;
-        made->rows_differing = 0;
-        made->bound = coarse_bound(evidence, type, made->where);
-        made->patterns.clear();
-      } else {
-        made->verdict = Verdict::wrong;
-        made->explanations = {
-            {{"softmax-16bit"}, made->max_error, std::string("as if computed in ") + name_of(type)}};
+  void explain_coarsely(Evidence& evidence, Diagnosis* made) const {
+    if (given_.tolerance || made->rows_differing * 8 < made->rows) return;
+    for (const DType half : {DType::f16, DType::bf16}) {
+      if (is_of(half)) {
+        evidence.rounding = {diagnose::roundoff_of(half), diagnose::roundoff_of(half), true};
+        made->explanations = diagnose::explanations_of(diagnose::try_single_mistakes(evidence, true));
+        return;
       }
-      return true;
+      if (!judged(half).right()) continue;
+      made->explanations = {
+          {{"softmax-16bit"}, made->max_error, std::string("as if computed in ") + name_of(half)}};
+      return;
     }
-    return false;
   }
 
-  diagnose::Rounding rounding_of(const Evidence& evidence, DType type) const {
-    const double roundoff = roundoff_of(type);
-    return {roundoff, std::max(roundoff, evidence.rounding.stored), type != DType::f32};
-  }
-
-  // What arithmetic of that type may be off by at a place.
-  double coarse_bound(const Evidence& evidence, DType type, const OutPlace& where) const {
-    diagnose::RowMaker maker(inputs_, kRight, rounding_of(evidence, type));
-    return maker.row(where.batch, where.head, where.row).tolerance[static_cast<std::size_t>(where.column)];
-  }
-
-  bool fits_with(const Evidence& evidence, DType type) const {
-    diagnose::RowMaker maker(inputs_, kRight, rounding_of(evidence, type));
-    for (const RowPlace& place : evidence.rows) {
-      const diagnose::RecipeRow row = maker.row(place.batch, place.head, place.row);
-      for (std::size_t c = 0; c < row.out.size(); ++c) {
-        if (!reference::agrees(comparison_.theirs(place)[c], row.out[c], row.tolerance[c])) return false;
-      }
-    }
-    return true;
-  }
-
-  const TensorView &q_, &k_, &v_, &theirs_;
-  const AttentionOptions& options_;
+  const Given& given_;
   const CheckOptions& check_options_;
   const reference::Inputs inputs_;
-  const bool exact_;
+  const DType stored_;
   Comparison comparison_;
+  std::vector<std::int64_t> judged_rows_;
 };
 
 }  // namespace
@@ -300,7 +235,10 @@ Status check(const TensorView& q, const TensorView& k, const TensorView& v, cons
              const AttentionOptions& options, const CheckOptions& check_options, Diagnosis* diagnosis) {
   ATTN_RETURN_IF_ERROR(check_arguments(q, k, v, theirs, options));
   ATTN_RETURN_IF_ERROR(diagnose::check_side_answers(q, k, check_options));
-  return Examination(q, k, v, theirs, options, check_options).run(diagnosis);
+  if (check_options.tolerance && !(*check_options.tolerance >= 0))
+    return Status::error("tolerance: it is below 0 or no number; give a difference that is allowed");
+  const Given given{q, k, v, theirs, options, check_options.tolerance};
+  return Examination(given, check_options).run(diagnosis);
 }
 
 }  // namespace attn

@@ -57,19 +57,27 @@ Status Comparison::make(const reference::Inputs& inputs, const TensorView& their
   in_f64(&options.bias, &bias);
   in_f64(&options.alibi, &alibi);
   in_f64(&options.sinks, &sinks);
+  options.bf16_products = false;
   made.ours_.assign(made.theirs_.values.size(), 0);
+  std::vector<double> sizes(made.ours_.size());
+  reference::Array magnitudes = inputs.value;
+  for (double& number : magnitudes.values) number = std::fabs(number);
   ATTN_RETURN_IF_ERROR(forward(view_of(inputs.query), view_of(inputs.key), view_of(inputs.value),
                                {made.ours_.data(), DType::f64, made.theirs_.shape}, options));
+  ATTN_RETURN_IF_ERROR(forward(view_of(inputs.query), view_of(inputs.key), view_of(magnitudes),
+                               {sizes.data(), DType::f64, made.theirs_.shape}, options));
   const std::int64_t columns = made.columns();
   for (std::int64_t row = 0; row < made.rows(); ++row) {
-    double largest = 0, size = 0;
+    double largest = 0, ratio = 0;
     for (std::int64_t c = 0; c < columns; ++c) {
       const auto at = static_cast<std::size_t>(row * columns + c);
-      largest = std::fmax(largest, difference_of(made.theirs_.values[at], made.ours_[at]));
-      size = std::fmax(size, std::fabs(made.ours_[at]));
+      const double difference = difference_of(made.theirs_.values[at], made.ours_[at]);
+      largest = std::fmax(largest, difference);
+      if (difference > 0)
+        ratio = std::fmax(ratio, std::isfinite(sizes[at]) ? difference / (sizes[at] + 1e-300) : kInfinity);
     }
     made.differences_.push_back(largest);
-    made.sizes_.push_back(size);
+    made.ratios_.push_back(ratio);
   }
   *comparison = std::move(made);
   return {};
@@ -85,13 +93,6 @@ RowPlace Comparison::place_of(std::int64_t row) const {
   return {row / n / heads, row / n % heads, row % n};
 }
 
-std::vector<std::int64_t> Comparison::worst_rows(std::size_t most) const { return largest_of(differences_, most); }
-
-std::vector<std::int64_t> Comparison::relatively_worst_rows(std::size_t most) const {
-  std::vector<double> ratios;
-  for (std::size_t row = 0; row < differences_.size(); ++row)
-    ratios.push_back(differences_[row] == 0 ? 0 : differences_[row] / (sizes_[row] + 1e-300));
-  return largest_of(ratios, most);
-}
+std::vector<std::int64_t> Comparison::worst_rows(std::size_t most) const { return largest_of(ratios_, most); }
 
 }  // namespace attn::diagnose

@@ -30,16 +30,15 @@ class Comparison {
   /// The largest difference in a row; infinite where one is NaN or infinite and the other is not that.
   double difference(std::int64_t row) const { return differences_[static_cast<std::size_t>(row)]; }
 
-  /// Up to `most` rows, those with the largest differences first; or the largest beside the row's own numbers, which finds
-  /// small rows that are wrong among large ones that are right.
+  /// Up to `most` rows, those first in which a number differs most beside Σ weight·|value|, of which its rounding is a part: so
+  /// small numbers that are wrong are found among large ones that are right.
   std::vector<std::int64_t> worst_rows(std::size_t most) const;
-  std::vector<std::int64_t> relatively_worst_rows(std::size_t most) const;
 
  private:
   reference::Array theirs_;
   std::vector<double> ours_;
   std::vector<double> differences_;
-  std::vector<double> sizes_;  // the largest number of each of our rows
+  std::vector<double> ratios_;  // each row's largest difference beside Σ weight·|value|
 };
 
 /// Which rows, heads and positions differ, in sentences. `differs` has an entry a row of out.

@@ -45,7 +45,8 @@ std::optional<Explanation> closest_of(const std::vector<Trial>& trials);
 std::vector<std::string> invisible_of(const std::vector<Trial>& trials);
 
 /// Pairs of mistakes, each visible alone, that give theirs. Softmax over queries is left out where a head has more than 2^18
-/// pairs of queries and keys: every pair with it would take as long as all others.
+/// pairs of queries and keys: every pair with it would take as long as all others. Empty where there are so many keys that pairs
+/// would take more than some seconds.
 std::vector<Explanation> pairs_of_mistakes(const Evidence& evidence, const std::vector<Trial>& trials);
 
 /// The scale that gives theirs, if one does; not the one that was asked for.

@@ -98,7 +98,7 @@ std::vector<std::string> describe_pattern(const reference::Inputs& inputs, const
   if (count == 0) return sentences;
   say(count == total ? "All rows differ." : std::to_string(count) + " of " + count_of(total, "row") + " differ.");
   const std::int64_t infinite = std::count(not_finite.begin(), not_finite.end(), true);
-  if (infinite > 0) say(count_of(infinite, "row") + " of theirs hold NaN or infinity where ours do not.");
+  if (infinite > 0) say(count_of(infinite, "row") + " with NaN or infinity in theirs or ours alone.");
 
   const Places places = places_of(inputs.query.shape, differs);
   if (static_cast<std::int64_t>(places.batches.size()) < batch)

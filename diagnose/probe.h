@@ -68,8 +68,9 @@ struct ProbeVerdict {
   std::vector<std::string> answered, missing;  ///< cases
   std::vector<std::string> wrong;              ///< cases whose answer is not right
   std::vector<Explanation> explanations;       ///< that give every answer: single mistakes, or else pairs
-  std::map<std::string, std::vector<std::string>>
-      by_case;  ///< where nothing explains all: ids that explain a wrong case
+  /// Where nothing explains all: the mistakes that give the most answers, and how many of the wrong ones.
+  std::vector<std::pair<std::string, std::size_t>> most;
+  std::map<std::string, std::vector<std::string>> by_case;  ///< and ids that explain a wrong case
 };
 
 /// Judges answers by case; those not given are left out. An explanation must give all of them, the right ones too.

@@ -10,6 +10,8 @@ namespace attn::diagnose {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Positions beyond this are as good as infinite, and sums with them do not overflow.
+constexpr std::int64_t kFar = std::int64_t{1} << 60;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // e^x as a number of 32 or 16 bits has it: too large is infinity, too small 0.
@@ -80,7 +82,7 @@ bool RowMaker::is_visible(std::int64_t batch, std::int64_t head, std::int64_t i,
   const AttentionOptions& options = inputs_.options;
   const reference::Sequence& sequence = inputs_.sequences[static_cast<std::size_t>(batch)];
   const std::int64_t n = sequence.queries, m = sequence.keys;
-  std::int64_t p = sequence.offset + i;
+  std::int64_t p = std::clamp(sequence.offset, -kFar, kFar) + i;
   bool causal = options.causal;
   if (recipe_.causal == Causal::top_left || recipe_.causal == Causal::forced) p = i;
   if (recipe_.causal == Causal::bottom_right || recipe_.causal == Causal::forced_bottom) p = m - n + i;
@@ -98,27 +100,28 @@ bool RowMaker::is_visible(std::int64_t batch, std::int64_t head, std::int64_t i,
         if (j > p + 1) return false;
         break;
       case Causal::chunk_uncausal:
-        if (j > sequence.offset + n - 1) return false;
+        if (j > std::clamp(sequence.offset, -kFar, kFar) + n - 1) return false;
         break;
       default:
         if (j > p) return false;
     }
   }
-  if (j >= options.sink_tokens) {
+  if (j >= options.sink_tokens && !recipe_.ignores_window) {
     std::optional<std::int64_t> left = options.window_left, right = options.window_right;
-    if (left) *left += recipe_.window_left_off;
-    if (right) *right += recipe_.window_right_off;
+    if (left) *left = std::min(*left, kFar) + recipe_.window_left_off;
+    if (right) *right = std::min(*right, kFar) + recipe_.window_right_off;
     if (left && recipe_.two_sided_window) right = left;
     if (left && p - j > *left) return false;
     if (right && j - p > *right) return false;
   }
   if (recipe_.padding_on_queries && !options.key_lengths.empty() && i >= m) return false;
-  const std::array<std::int64_t, 4> index{mask_batch(batch, head), head, recipe_.padding_on_queries ? j : i,
-                                          recipe_.padding_on_queries ? i : j};
-  if (options.mask && (!recipe_.padding_on_queries || options.mask->shape[options.mask->rank - 1] > i)) {
+  if (options.mask && !recipe_.ignores_mask) {
+    // A padding mask on the query axis: [.., 1, M], read at the query's place.
+    const std::array<std::int64_t, 4> index{mask_batch(batch, head), head, i, recipe_.padding_on_queries ? i : j};
     if ((reference::read_at(*options.mask, index) == 0) != recipe_.inverts_mask) return false;
   }
-  return !options.bias || reference::read_at(*options.bias, {batch, head, i, j}) != -kInfinity;
+  return !options.bias || recipe_.ignores_bias ||
+         reference::read_at(*options.bias, {batch, head, i, j}) != -kInfinity;
 }
 
 double RowMaker::score(std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j,
@@ -132,7 +135,7 @@ double RowMaker::score(std::int64_t batch, std::int64_t head, std::int64_t i, st
     s += q[d] * k[d];
     size += std::fabs(q[d] * k[d]);
   }
-  double bias = options.bias ? reference::read_at(*options.bias, {batch, head, i, j}) : 0;
+  double bias = options.bias && !recipe_.ignores_bias ? reference::read_at(*options.bias, {batch, head, i, j}) : 0;
   if (bias == -kInfinity) bias = 0;  // hidden by selection
   if (recipe_.scales_bias) bias *= scale;
   s *= scale;
@@ -141,7 +144,7 @@ double RowMaker::score(std::int64_t batch, std::int64_t head, std::int64_t i, st
   if (cap > 0 && recipe_.cap == Cap::right) s = cap * std::tanh(s / cap);
   if (cap > 0 && recipe_.cap == Cap::times_tanh) s = s * std::tanh(s / cap);
   s += bias;
-  if (options.alibi) {
+  if (options.alibi && !recipe_.ignores_alibi) {
     const double heads = static_cast<double>(inputs_.query_heads());
     double slope = reference::read_head(*options.alibi, head) * std::exp2(recipe_.alibi_exponent_off);
     if (recipe_.alibi_plain_slopes) slope = std::exp2(-8 * static_cast<double>(head + 1) / heads);
@@ -186,6 +189,8 @@ RowMaker::Scores RowMaker::scores(std::int64_t batch, std::int64_t head, std::in
     }
     row.score[n] = s;
     row.taken[n] = true;
+    // A score that is far from 0 is rounded as such, even where what is added is the same for all.
+    if (!visible && recipe_.hiding != Hiding::select) magnitude += std::fabs(s);
     row.magnitude = std::max(row.magnitude, magnitude);
   }
   return row;
@@ -360,6 +365,12 @@ RecipeRow RowMaker::row(std::int64_t batch, std::int64_t head, std::int64_t i) {
     const std::int64_t n = inputs_.query.shape[2], at = i * inputs_.query_heads() + head;
     head = at / n;
     i = at % n;
+  }
+  if (recipe_.splits_without_transpose) {
+    // [N, H] rows, read as [H, N].
+    const std::int64_t heads = inputs_.query_heads(), at = head * inputs_.query.shape[2] + i;
+    head = at % heads;
+    i = at / heads;
   }
   return recipe_.attends_across_heads ? across_heads(batch, head, i) : attended(batch, head, i);
 }

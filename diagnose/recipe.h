@@ -54,7 +54,7 @@ enum class Tiles : std::uint8_t {
 };
 
 enum class Sinks : std::uint8_t { once, missing, per_tile, not_in_max };
-enum class Cap : std::uint8_t { right, after_mask, times_tanh };  // times_tanh: x·tanh(x / c)
+enum class Cap : std::uint8_t { right, after_mask, times_tanh, missing };  // times_tanh: x·tanh(x / c)
 enum class Groups : std::uint8_t { contiguous, tiled, repeat_sequence };
 
 /// What every field says by default is right.
@@ -67,6 +67,7 @@ struct Recipe {
   Hiding hiding = Hiding::select;
   double weak_score = -1e4;
   bool inverts_mask = false;
+  bool ignores_mask = false, ignores_bias = false, ignores_window = false, ignores_alibi = false;
   bool empty_row_means = false;   ///< rows that see no key give the mean of all values
   bool empty_row_is_nan = false;  ///< or 0 / 0
   Causal causal = Causal::as_asked;
@@ -83,6 +84,7 @@ struct Recipe {
   double alibi_exponent_off = 0;    ///< slopes × 2^this
   bool alibi_plain_slopes = false;  ///< slopes 2^(−8h/H) also where H is no power of two
   bool merges_without_transpose = false;
+  bool splits_without_transpose = false;  ///< the other way round
   bool attends_across_heads = false;
 };
 

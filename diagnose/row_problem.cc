@@ -56,7 +56,9 @@ void make_row_problem(const TensorView& q, const TensorView& k, const TensorView
   row->options.key_lengths = {&row->key_length, 1};
   row->options.query_lengths = {};
   row->options.alignment = Alignment::offset;
-  row->options.position_offset = sequence.offset + i;
+  // Beyond this all keys are seen, or none: no sum overflows.
+  constexpr std::int64_t kFar = std::int64_t{1} << 60;
+  row->options.position_offset = std::clamp(sequence.offset, -kFar, kFar) + i;
   row->options.position_offsets = {};
   if (options.mask) row->options.mask = part_of(*options.mask, {batch, head, i, -1});
   if (options.bias) row->options.bias = part_of(*options.bias, {batch, head, i, -1});

@@ -10,8 +10,8 @@
 namespace attn::diagnose {
 namespace {
 
-// Weights and log-sum-exps in f32, of scores of some tens.
-constexpr double kNear = 1e-4;
+// Weights and log-sum-exps in f32, of scores of some tens; in 16 bits, what those hold.
+double near_of(DType dtype) { return dtype == DType::bf16 ? 2e-2 : dtype == DType::f16 ? 2e-3 : 1e-4; }
 
 std::string number(double value) {
   char text[32];
@@ -34,7 +34,9 @@ Status check_shape(const char* name, const TensorView& view, const std::vector<s
                        " goes with q and k");
 }
 
-bool near(double a, double b) { return a == b || std::fabs(a - b) <= kNear * std::max(1.0, std::fabs(b)); }
+bool near(double a, double b, double tolerance) {
+  return a == b || std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(b));
+}
 
 std::string about_weights(const reference::Inputs& inputs, const std::vector<RowPlace>& rows,
                           const TensorView& theirs) {
@@ -56,24 +58,28 @@ std::string about_weights(const reference::Inputs& inputs, const std::vector<Row
     }
     if (std::fabs(sum - expected_sum) > std::fabs(sum_off)) sum_off = sum - expected_sum;
   }
-  if (worst <= kNear)
-    return "Their weights are right: what differs lies behind them, in the values, their heads or the merge.";
-  return "Their weights differ, too, by up to " + number(worst) +
-         (std::fabs(sum_off) > kNear ? "; a row adds up to " + number(1 + sum_off) + " instead of 1."
-                                     : "; rows add up as they should.");
+  const double tolerance = near_of(theirs.dtype);
+  if (worst <= tolerance)
+    return "Their weights are right: if out is not, look behind them, at the values, their heads or the merge.";
+  const std::string by = "Their weights differ, by up to " + number(worst);
+  if (std::isnan(worst)) return by + ".";
+  return by + (std::fabs(sum_off) > tolerance ? "; the sum of a row is off by " + number(sum_off) + "."
+                                              : "; rows add up as they should.");
 }
 
 std::string about_lse(const reference::Inputs& inputs, const std::vector<RowPlace>& rows,
                       const TensorView& theirs) {
+  const double tolerance = near_of(theirs.dtype);
   bool right = true, base_2 = true;
   double worst = 0;
   for (const RowPlace& place : rows) {
     const auto& sequence = inputs.sequences[static_cast<std::size_t>(place.batch)];
     const double expected = reference::attend(inputs, sequence, place.head, place.row).lse;
     const double given = reference::read_at(theirs, {0, place.batch, place.head, place.row});
-    right = right && near(given, expected);
-    base_2 = base_2 && near(given * std::numbers::ln2, expected);
-    if (!near(given, expected)) worst = std::fmax(worst, std::fabs(given - expected));
+    right = right && near(given, expected, tolerance);
+    base_2 = base_2 && near(given * std::numbers::ln2, expected, tolerance);
+    if (!near(given, expected, tolerance))
+      worst = std::isnan(given) || std::fabs(given - expected) > worst ? std::fabs(given - expected) : worst;
   }
   if (right) return "Their lse is right: scores, masks and sums are.";
   if (base_2) return "Their lse is of base 2 (lse-base): multiplied by ln 2 it is right.";

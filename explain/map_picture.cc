@@ -167,7 +167,7 @@ class Page {
     const auto begins = [](const std::string& token) { return token.starts_with("\u2581"); };
     const std::string& token = map_.tokens[static_cast<std::size_t>(position)];
     const bool marks_words = std::any_of(map_.tokens.begin(), map_.tokens.end(), begins);
-    return token.starts_with("##") || (marks_words && !begins(token)) ? 1 : 12;
+    return token.starts_with("##") || (marks_words && !begins(token)) ? 3 : 12;
   }
 
   std::vector<std::int64_t> shown_in_arcs(const HeadRow& head) const {

@@ -98,7 +98,7 @@ struct Writer {
 double text_width(const std::string& text, double size) {
   double characters = 0;
   for (const char c : text) characters += (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  return 0.62 * size * characters;
+  return 0.66 * size * characters;
 }
 
 Status draw_svg(const Picture& picture, std::string* svg) {

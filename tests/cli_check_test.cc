@@ -112,7 +112,8 @@ TEST_F(CheckVerb, UsesTheirWeightsAndLse) {
   std::vector<float> theirs = attention(kScale, true);
   for (float& number : theirs) number *= 2;
   const Outcome told = check(theirs, {"--causal", "--their-weights", "w.npy", "--their-lse", "l.npy"});
-  EXPECT_NE(told.out.find("Their weights are right: what differs lies behind them"), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("Their weights are right: if out is not, look behind them"), std::string::npos)
+      << told.out;
   EXPECT_NE(told.out.find("Their lse is right"), std::string::npos);
   std::vector<float> base_2;
   for (const double lse : read("l.npy")) base_2.push_back(static_cast<float>(lse / std::log(2.0)));
@@ -134,7 +135,7 @@ TEST_F(CheckVerb, SaysWhenNothingExplainsIt) {
   for (std::size_t n = 0; n < theirs.size(); ++n) theirs[n] = std::sin(static_cast<float>(n));
   const Outcome told = check(theirs);
   EXPECT_EQ(told.exit_code, 1);
-  EXPECT_NE(told.out.find("No known mistake explains it. The closest is "), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("No known mistake explains it."), std::string::npos) << told.out;
   EXPECT_EQ(json::parse(check(theirs, {"--causal", "--json"}).out)["verdict"], "unexplained");
 }
 

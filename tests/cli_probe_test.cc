@@ -136,7 +136,10 @@ TEST_F(ProbeVerb, RefusesWhatMakesNoSense) {
   refused({"probe", "--judge", "probe"}, "run a harness first");
   refused({"probe", "-o", "other", "--json"}, "--json: goes with --judge");
   write("probe/causal/out.npy", {2, 2}, {1, 2, 3, 4});
-  refused({"probe", "--judge", "probe"}, "the answer to causal is [2, 3, 7, 5]");
+  const Outcome judged = attn({"probe", "--judge", "probe"});
+  EXPECT_EQ(judged.exit_code, 1);
+  EXPECT_NE(judged.out.find("not judged: causal: shape [2, 2], but the answer to causal is [2, 3, 7, 5]"),
+            std::string::npos);
 }
 
 }  // namespace

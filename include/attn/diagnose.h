@@ -61,8 +61,10 @@ struct Diagnosis {
   std::optional<double> fitted_scale;     ///< the scale that gives theirs, where it is another than was asked for
   std::string fitted_formula;             ///< "1/sqrt(512)", where one is near
   std::vector<std::string> invisible;     ///< ids that these inputs can't show
-  std::string precision;                  ///< what theirs looks computed in: "f64", "f32", "f16" or "bf16"
-  std::int64_t rows_explained = 0;        ///< rows that explanations were held against: a sample, in large problems
+  std::string
+      precision;  ///< where it is right: the finest arithmetic that its rounding fits: "f64", "f32", "f16", "bf16"
+  std::int64_t rows_judged = 0;     ///< rows that were held to the bound: the worst and some others
+  std::int64_t rows_explained = 0;  ///< rows that explanations were held against: a sample, in large problems
 };
 
 /// What else is known of an answer.
