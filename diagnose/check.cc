@@ -26,7 +26,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kWorstRows = 56, kSpreadRows = 24;
 
 // Multiply-adds that one mistake's rows may take: all of them together then take a second or two.
-constexpr double kEvidenceWork = 2e7;
+constexpr double kEvidenceWork = 5e6;
 
 std::string text_of(std::span<const std::int64_t> shape) {
   std::string text;

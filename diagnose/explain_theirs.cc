@@ -11,6 +11,14 @@ using reference::Inputs;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Scores of a head that take long where they are made for one row.
+constexpr std::int64_t kManyScores = std::int64_t{1} << 18;
+
+// Multiply-adds that all steps of a fit may take, a row each.
+constexpr double kFitWork = 2.5e8;
+
+bool is_same_head(const RowPlace& a, const RowPlace& b) { return a.batch == b.batch && a.head == b.head; }
+
 // Multiply-adds that all pairs may take, a row each: some seconds.
 constexpr double kMostPairWork = 4e9;
 
@@ -86,6 +94,8 @@ std::string joined(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::vector<Trial> try_single_mistakes(const Evidence& evidence, bool theirs_too) {
+  // A softmax over queries takes all scores of a head: of a large one, one head must do.
+  const bool large = evidence.inputs.query.shape[2] * evidence.inputs.key.shape[2] > kManyScores;
   std::vector<Trial> trials;
   for (const Entry& entry : catalogue()) {
     for (const Form& form : entry.forms) {
@@ -95,6 +105,8 @@ std::vector<Trial> try_single_mistakes(const Evidence& evidence, bool theirs_too
       RowMaker maker(made.changed ? *made.changed : evidence.inputs, made.recipe, evidence.rounding);
       Trial trial{&entry, &form, {}, {}};
       for (const RowPlace& place : evidence.rows) {
+        if (made.recipe.softmax == Softmax::queries && large && !is_same_head(place, evidence.rows.front()))
+          continue;
         const RecipeRow row = maker.row(place.batch, place.head, place.row);
         compare_row(row, evidence.comparison.ours(place), evidence.tolerance, &trial.to_ours);
         if (theirs_too) compare_row(row, evidence.comparison.theirs(place), evidence.tolerance, &trial.to_theirs);
@@ -136,7 +148,6 @@ std::vector<std::string> invisible_of(const std::vector<Trial>& trials) {
 }
 
 std::vector<Explanation> pairs_of_mistakes(const Evidence& evidence, const std::vector<Trial>& trials) {
-  constexpr std::int64_t kManyScores = std::int64_t{1} << 18;
   const bool large = evidence.inputs.query.shape[2] * evidence.inputs.key.shape[2] > kManyScores;
   std::vector<const Trial*> visible;
   for (const Trial& trial : trials) {
@@ -184,7 +195,10 @@ std::vector<Explanation> pairs_of_mistakes(const Evidence& evidence, const std::
 std::optional<double> fit_scale(const Evidence& evidence) {
   // The distance to theirs as a function of the scale, on a few rows.
   Evidence few = evidence;
-  few.rows.resize(std::min<std::size_t>(few.rows.size(), 6));
+  const double step_work = 300.0 * static_cast<double>(few.inputs.key.shape[2]) *
+                           static_cast<double>(few.inputs.query.shape[3] + few.inputs.value_dim());
+  const auto most = static_cast<std::size_t>(std::clamp(kFitWork / step_work, 1.0, 6.0));
+  few.rows.resize(std::min(few.rows.size(), most));
   const auto distance = [&](double scale) {
     Recipe recipe;
     recipe.scale = scale;

@@ -90,6 +90,8 @@ Array read(const TensorView& view) {
     array.shape[4 - view.rank + d] = view.shape[d];
     strides[4 - view.rank + d] = view.strides[d];
   }
+  const auto [batch, heads, rows, columns] = array.shape;
+  array.values.reserve(static_cast<std::size_t>(batch * heads * rows * columns));
   for (std::int64_t b = 0; b < array.shape[0]; ++b)
     for (std::int64_t h = 0; h < array.shape[1]; ++h)
       for (std::int64_t r = 0; r < array.shape[2]; ++r)
