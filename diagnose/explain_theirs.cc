@@ -14,6 +14,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Scores of a head that take long where they are made for one row.
 constexpr std::int64_t kManyScores = std::int64_t{1} << 18;
 
+// Numbers of k beyond which tensors are not copied for a mistake in their layout: a smaller problem shows it as well.
+constexpr std::int64_t kManyNumbers = std::int64_t{1} << 23;
+
 // Multiply-adds that all steps of a fit may take, a row each.
 constexpr double kFitWork = 2.5e8;
 
@@ -37,8 +40,10 @@ struct Made {
 
 Made make(const Inputs& inputs, std::span<const Form* const> forms) {
   Made made;
+  const auto& key = inputs.key.shape;
+  const bool large = key[0] * key[1] * key[2] * key[3] > kManyNumbers;
   for (const Form* form : forms) {
-    if (form->around != Around::nothing) made.applies = false;
+    if (form->around != Around::nothing || (large && form->change_inputs)) made.applies = false;
     if (form->change_inputs) {
       if (!made.changed) made.changed = inputs;
       if (!form->change_inputs(&*made.changed)) made.applies = false;
@@ -199,6 +204,7 @@ std::optional<double> fit_scale(const Evidence& evidence) {
                            static_cast<double>(few.inputs.query.shape[3] + few.inputs.value_dim());
   const auto most = static_cast<std::size_t>(std::clamp(kFitWork / step_work, 1.0, 6.0));
   few.rows.resize(std::min(few.rows.size(), most));
+  if (step_work > 10 * kFitWork) return std::nullopt;
   const auto distance = [&](double scale) {
     Recipe recipe;
     recipe.scale = scale;

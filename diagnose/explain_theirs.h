@@ -49,7 +49,8 @@ std::vector<std::string> invisible_of(const std::vector<Trial>& trials);
 /// would take more than some seconds.
 std::vector<Explanation> pairs_of_mistakes(const Evidence& evidence, const std::vector<Trial>& trials);
 
-/// The scale that gives theirs, if one does; not the one that was asked for.
+/// The scale that gives theirs, if one does; not the one that was asked for. Nothing where keys are so many that looking for it
+/// would take more than some seconds.
 std::optional<double> fit_scale(const Evidence& evidence);
 
 /// "1/sqrt(512)" for 0.0441942; empty where no formula of this kind is near.
