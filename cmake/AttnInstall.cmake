@@ -7,6 +7,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/attn DESTINATION ${CMAKE_INSTALL
 set_target_properties(attn_diagnose PROPERTIES EXPORT_NAME diagnose)
 set_target_properties(attn_reference PROPERTIES EXPORT_NAME reference)
 install(TARGETS attn attn_diagnose attn_reference EXPORT attn-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS attn_c EXPORT attn-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
 if(TARGET attn_cli)
   install(TARGETS attn_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
