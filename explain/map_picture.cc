@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace attn::explain {
@@ -104,7 +105,7 @@ class Page {
     std::string title =
         options_.head ? "Layer " + std::to_string(map_.layers.front()) + ", head " + std::to_string(*options_.head)
                       : "What " + std::to_string(heads) + " heads look at";
-    if (options_.from) title += ", from “" + label(*options_.from) + "”";
+    if (options_.from) title += ", from “" + label(*options_.from) + "” (" + std::to_string(*options_.from) + ")";
     bottom_ += kTitleSize;
     text({kMargin, bottom_, title, kTitleSize, kInk, Anchor::start, true});
     bottom_ += kLine;
@@ -250,11 +251,15 @@ class Page {
     bottom_ += widest * 0.87 + 14;
     picture_.shapes.emplace_back(cells_of(map_, 0, *options_.head, left, bottom_, side, n));
     picture_.shapes.emplace_back(Rectangle{left - 0.5, bottom_ - 0.5, side + 1, side + 1, kFaint, 1});
-    for (std::int64_t i = 0; i < n; i += every) {
-      const bool is_from = options_.from == i;
+    for (std::int64_t i = 0; i < n; ++i) {
+      // The chosen row keeps its label where others are left out, and those beside it give way.
+      const bool is_from = options_.from == i, beside = options_.from && std::abs(i - *options_.from) < every;
       const double middle = (static_cast<double>(i) + 0.5) * cell;
-      text({left - 6, bottom_ + middle + 4, label(i), kLabelSize, is_from ? kAccent : kInk, Anchor::end, is_from});
-      text({left + middle + 3, bottom_ - 6, label(i), kLabelSize, kInk, Anchor::start, false, -60});
+      if (is_from || (i % every == 0 && !beside))
+        text(
+            {left - 6, bottom_ + middle + 4, label(i), kLabelSize, is_from ? kAccent : kInk, Anchor::end, is_from});
+      if (i % every == 0)
+        text({left + middle + 3, bottom_ - 6, label(i), kLabelSize, kInk, Anchor::start, false, -60});
     }
     if (options_.from)
       picture_.shapes.emplace_back(
