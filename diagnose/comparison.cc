@@ -42,15 +42,15 @@ Status Comparison::make(const reference::Inputs& inputs, const TensorView& their
   reference::Array bias, alibi, sinks;
   const auto in_f64 = [](std::optional<TensorView>* view, reference::Array* memory) {
     if (!*view) return;
-    const int rank = (*view)->rank;
+    const auto rank = static_cast<std::size_t>((*view)->rank);
     *memory = reference::read(**view);
     TensorView read = view_of(*memory);
     // As many dimensions as before: a list of heads stays one.
     TensorView narrow = read;
-    narrow.rank = rank;
-    for (int d = 0; d < rank; ++d) {
-      narrow.shape[static_cast<std::size_t>(d)] = read.shape[static_cast<std::size_t>(4 - rank + d)];
-      narrow.strides[static_cast<std::size_t>(d)] = read.strides[static_cast<std::size_t>(4 - rank + d)];
+    narrow.rank = (*view)->rank;
+    for (std::size_t d = 0; d < rank; ++d) {
+      narrow.shape[d] = read.shape[4 - rank + d];
+      narrow.strides[d] = read.strides[4 - rank + d];
     }
     *view = narrow;
   };

@@ -139,7 +139,9 @@ ProbeCase growing() {
   maker.qkv();
   ProbeTensor &q = maker.named("q"), &k = maker.named("k");
   for (float& number : q.numbers) number = std::fabs(number) + 0.5F;
-  for (std::size_t n = 0; n < k.numbers.size(); ++n) k.numbers[n] += static_cast<float>(n / 4) * 0.01F;
+  for (std::size_t j = 0; j < 600; ++j) {
+    for (std::size_t d = 0; d < 4; ++d) k.numbers[4 * j + d] += static_cast<float>(j) * 0.01F;
+  }
   return maker.made();
 }
 
