@@ -181,11 +181,14 @@ AttentionSetup set_up(const AttentionFlags& flags, std::int64_t batch, std::int6
   if (!flags.sinks.empty()) read_sinks(flags.sinks, query_heads, compute, &setup);
   if (flags.alibi) make_slopes(query_heads, compute, &setup);
   if (!flags.lengths.empty()) set_lengths(flags.lengths, batch, &setup);
-  if (!flags.threads.empty()) {
-    setup.pool = make_thread_pool(static_cast<int>(parse_whole("--threads", flags.threads, 1, kMostThreads)));
-  }
+  setup.pool = pool_of(flags.threads);
   options.executor = setup.pool ? setup.pool.get() : &default_executor();
   return setup;
+}
+
+std::unique_ptr<Executor> pool_of(const std::string& threads) {
+  if (threads.empty()) return nullptr;
+  return make_thread_pool(static_cast<int>(parse_whole("--threads", threads, 1, kMostThreads)));
 }
 
 void check_sequences(const AttentionOptions& options, std::int64_t queries, std::int64_t keys) {

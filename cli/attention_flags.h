@@ -52,6 +52,9 @@ struct AttentionSetup {
   AttentionSetup& operator=(AttentionSetup&&) = default;
 };
 
+/// The pool that --threads asks for; null where it was not given. Throws Failure{2} that names the flag.
+std::unique_ptr<Executor> pool_of(const std::string& threads);
+
 /// "f32", "bf16", "f16" or "q8"; nothing for other names.
 std::optional<CacheType> cache_type_named(std::string_view name);
 

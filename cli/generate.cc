@@ -250,10 +250,7 @@ void print_figures(const model::Decoder& decoder, const Generated& generated, bo
 
 void run_generate(const GenerateFlags& flags) {
   const Settings settings = settings_of(flags);
-  const std::unique_ptr<Executor> pool =
-      flags.threads.empty()
-          ? nullptr
-          : make_thread_pool(static_cast<int>(parse_whole("--threads", flags.threads, 1, kMostThreads)));
+  const std::unique_ptr<Executor> pool = pool_of(flags.threads);
   const std::string path = model_path(flags.model);
   if (std::filesystem::is_directory(path))
     throw Failure{2,

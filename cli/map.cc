@@ -144,10 +144,7 @@ void map_text(const MapFlags& flags, const model::TextModel& model, const std::s
 
 void run_map(const MapFlags& flags) {
   check_combination(flags);
-  const std::unique_ptr<Executor> pool =
-      flags.threads.empty()
-          ? nullptr
-          : make_thread_pool(static_cast<int>(parse_whole("--threads", flags.threads, 1, kMostThreads)));
+  const std::unique_ptr<Executor> pool = pool_of(flags.threads);
   const std::string path = model_path(flags.model);
   std::unique_ptr<model::TextModel> model;
   require(model::load_model(path, pool ? *pool : default_executor(), &model));

@@ -106,13 +106,13 @@ void print_ranking(const MapReport& report, std::ostream& out) {
 
 // Without a token to look from: which heads do anything but follow habits, over the whole text.
 void print_overview(const MapReport& report, std::ostream& out) {
-  std::vector<HeadHabits> habits = habits_of(report);
-  std::stable_sort(habits.begin(), habits.end(),
-                   [](const HeadHabits& a, const HeadHabits& b) { return a.beyond > b.beyond; });
   if (report.map.size() < 3) {
     out << "\nToo short to tell habits apart: give a text of at least three tokens, or --from a token.\n";
     return;
   }
+  std::vector<HeadHabits> habits = habits_of(report);
+  std::stable_sort(habits.begin(), habits.end(),
+                   [](const HeadHabits& a, const HeadHabits& b) { return a.beyond > b.beyond; });
   out << "\nOn average over the tokens from the third on:\n\n layer  head  beyond   first  previous  itself\n";
   for (std::size_t i = 0; i < std::min(report.top, habits.size()); ++i) {
     const HeadHabits& row = habits[i];

@@ -404,6 +404,10 @@ const std::vector<Entry>& catalogue() {
   return kCatalogue;
 }
 
+std::string joined_notes(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : a + "; " + b;
+}
+
 }  // namespace attn::diagnose
 
 namespace attn {

@@ -53,6 +53,9 @@ struct Entry {
 
 const std::vector<Entry>& catalogue();
 
+/// The notes of two forms made together: "a; b", or the one that is not empty.
+std::string joined_notes(const std::string& a, const std::string& b);
+
 /// The tensors as a mistake in their layout would read them. False where shapes do not allow it.
 bool mix_heads_and_time(reference::Inputs* inputs, bool keys_and_values_too);
 bool reshape_keys(reference::Inputs* inputs);

@@ -19,6 +19,7 @@ using diagnose::Comparison;
 using diagnose::Evidence;
 using diagnose::Given;
 using diagnose::RowPlace;
+using diagnose::shape_text;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -27,12 +28,6 @@ constexpr std::size_t kWorstRows = 56, kSpreadRows = 24;
 
 // Multiply-adds that one mistake's rows may take: all of them together then take a second or two.
 constexpr double kEvidenceWork = 5e6;
-
-std::string text_of(std::span<const std::int64_t> shape) {
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
 
 Status check_arguments(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& theirs,
                        const AttentionOptions& options) {
@@ -52,7 +47,7 @@ Status check_arguments(const TensorView& q, const TensorView& k, const TensorVie
   expected.back() = v.shape[static_cast<std::size_t>(v.rank - 1)];
   const std::vector<std::int64_t> given(theirs.shape.begin(), theirs.shape.begin() + theirs.rank);
   if (given == expected) return {};
-  return Status::error("theirs: shape " + text_of(given) + ", but out is " + text_of(expected) +
+  return Status::error("theirs: shape " + shape_text(given) + ", but out is " + shape_text(expected) +
                        "; give the whole answer");
 }
 

@@ -14,12 +14,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TensorView view_of(const reference::Array& array) { return {array.values.data(), DType::f64, array.shape}; }
 
-double difference_of(double a, double b) {
-  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
-  const double difference = std::fabs(a - b);
-  return std::isnan(difference) ? kInfinity : difference;
-}
-
 // The indices of the largest numbers, the largest first.
 std::vector<std::int64_t> largest_of(const std::vector<double>& numbers, std::size_t most) {
   std::vector<std::int64_t> order(numbers.size());
@@ -34,6 +28,12 @@ std::vector<std::int64_t> largest_of(const std::vector<double>& numbers, std::si
 }
 
 }  // namespace
+
+double difference_of(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double difference = std::fabs(a - b);
+  return std::isnan(difference) ? kInfinity : difference;
+}
 
 Status Comparison::make(const reference::Inputs& inputs, const TensorView& theirs, Comparison* comparison) {
   Comparison made;

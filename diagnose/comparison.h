@@ -15,6 +15,9 @@ struct RowPlace {
   std::int64_t batch = 0, head = 0, row = 0;
 };
 
+/// |a − b|; 0 where both are the same infinity or both NaN, infinite where one is NaN or infinite and the other is not that.
+double difference_of(double a, double b);
+
 /// Theirs and ours, read into float64.
 class Comparison {
  public:

@@ -25,12 +25,6 @@ bool is_same_head(const RowPlace& a, const RowPlace& b) { return a.batch == b.ba
 // Multiply-adds that all pairs may take, a row each: some seconds.
 constexpr double kMostPairWork = 4e9;
 
-double difference_of(double a, double b) {
-  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
-  const double difference = std::fabs(a - b);
-  return std::isnan(difference) ? kInfinity : difference;
-}
-
 // Applies forms one after the other; nothing where one does not apply.
 struct Made {
   std::optional<Inputs> changed;
@@ -90,10 +84,6 @@ void sort_and_drop_repeats(std::vector<Explanation>* explanations) {
     if (!known) kept.push_back(std::move(explanation));
   }
   *explanations = std::move(kept);
-}
-
-std::string joined(const std::string& a, const std::string& b) {
-  return a.empty() || b.empty() ? a + b : a + "; " + b;
 }
 
 }  // namespace
@@ -190,7 +180,7 @@ std::vector<Explanation> pairs_of_mistakes(const Evidence& evidence, const std::
       if (!nearness.fits) continue;
       found.push_back({{std::string(visible[a]->entry->mistake.id), std::string(visible[b]->entry->mistake.id)},
                        nearness.max_error,
-                       joined(first[0]->note, second.note)});
+                       joined_notes(first[0]->note, second.note)});
     }
   }
   sort_and_drop_repeats(&found);

@@ -190,8 +190,6 @@ AttentionOptions options_of(const ProbeCase& probe, const std::vector<float>& sl
   return options;
 }
 
-bool uses_alibi(const ProbeCase& probe) { return probe.name.starts_with("alibi"); }
-
 }  // namespace
 
 std::optional<ProbeAnswer> answer_of(const ProbeCase& probe, std::span<const Form* const> forms,
@@ -204,7 +202,7 @@ std::optional<ProbeAnswer> answer_of(const ProbeCase& probe, std::span<const For
     return others ? std::nullopt : merged(probe, *around, rounding);
   }
   const std::vector<float> slopes =
-      uses_alibi(probe) ? alibi_slopes(static_cast<int>(probe.out_shape[1])) : std::vector<float>();
+      probe.alibi ? alibi_slopes(static_cast<int>(probe.out_shape[1])) : std::vector<float>();
   const AttentionOptions options = options_of(probe, slopes);
   std::optional<Inputs> inputs = prepare(probe, options, *around);
   if (!inputs) return std::nullopt;

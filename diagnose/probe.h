@@ -46,6 +46,8 @@ struct ProbeCase {
   std::vector<std::int64_t> out_shape;
   std::vector<std::int64_t> lengths;  ///< options.key_lengths points here
   AttentionOptions options;           ///< without tensors: those are added where it is judged
+  bool alibi = false;                 ///< with the standard slopes of its heads
+  bool large_scores = false;          ///< of hundreds and more
 
   const ProbeTensor* find(const std::string& tensor) const;
 };

@@ -120,6 +120,7 @@ ProbeCase alibi(std::int64_t heads) {
               {.heads = heads, .kv_heads = heads, .queries = 7, .keys = 7, .dim = 3, .value_dim = 3},
               9 + static_cast<std::uint64_t>(heads));
   maker.qkv().argument("alibi", "true").causal();
+  maker.made().alibi = true;
   return maker.made();
 }
 
@@ -149,6 +150,7 @@ ProbeCase large_scores() {
   Maker maker("large-scores", "Scores of up to some hundreds; causal.",
               {.queries = 8, .keys = 8, .dim = 4, .value_dim = 4}, 23);
   maker.qkv(30).causal();
+  maker.made().large_scores = true;
   return maker.made();
 }
 
@@ -157,6 +159,7 @@ ProbeCase low_scores() {
   Maker maker("low-scores", "Scores below -20000; causal.", {.queries = 6, .keys = 6, .dim = 4, .value_dim = 4},
               24);
   maker.qkv().causal();
+  maker.made().large_scores = true;
   ProbeTensor &q = maker.named("q"), &k = maker.named("k");
   for (std::size_t n = 0; n < q.numbers.size(); ++n) {
     q.numbers[n] = 100 + q.numbers[n] * 0.01F;

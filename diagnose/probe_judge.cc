@@ -103,8 +103,7 @@ bool is_coarse(const std::vector<AnsweredCase>& cases) {
       ours += answer->out[n] * answer->out[n];
     }
     // Scores of hundreds and more, rounded to 16 bits, may move every weight.
-    const bool large = answered.probe->name == "large-scores" || answered.probe->name == "low-scores";
-    if (!(std::sqrt(errors / ours) <= (large ? 0.5 : 0.05))) return false;
+    if (!(std::sqrt(errors / ours) <= (answered.probe->large_scores ? 0.5 : 0.05))) return false;
   }
   return true;
 }
@@ -130,10 +129,9 @@ void add_pairs(const std::vector<AnsweredCase>& cases, const std::vector<Suspect
         if (!fits) break;
       }
       if (!fits) continue;
-      const std::string &note_a = suspects[a].form->note, &note_b = suspects[b].form->note;
       found->push_back({{std::string(suspects[a].entry->mistake.id), std::string(suspects[b].entry->mistake.id)},
                         0,
-                        note_a.empty() || note_b.empty() ? note_a + note_b : note_a + "; " + note_b});
+                        joined_notes(suspects[a].form->note, suspects[b].form->note)});
     }
   }
 }
@@ -142,6 +140,39 @@ void add_unless_known(Explanation explanation, std::vector<Explanation>* explana
   const bool known = std::any_of(explanations->begin(), explanations->end(),
                                  [&](const Explanation& k) { return k.ids == explanation.ids; });
   if (!known) explanations->push_back(std::move(explanation));
+}
+
+// How many wrong answers each mistake gives; the five that give the most.
+void add_most(const std::vector<Suspect>& suspects, ProbeVerdict* verdict) {
+  for (const Suspect& suspect : suspects) {
+    std::size_t explained = 0;
+    for (const std::string& name : verdict->wrong)
+      explained += suspect.gives.contains(name) && suspect.changes.contains(name);
+    const std::string id(suspect.entry->mistake.id);
+    const auto same = std::find_if(verdict->most.begin(), verdict->most.end(),
+                                   [&](const auto& other) { return other.first == id; });
+    if (same != verdict->most.end()) {
+      same->second = std::max(same->second, explained);
+    } else if (explained > 0) {
+      verdict->most.emplace_back(id, explained);
+    }
+  }
+  std::stable_sort(verdict->most.begin(), verdict->most.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (verdict->most.size() > 5) verdict->most.resize(5);
+}
+
+// Which mistakes give each wrong answer.
+void add_by_case(const std::vector<Suspect>& suspects, ProbeVerdict* verdict) {
+  for (const std::string& name : verdict->wrong) {
+    std::vector<std::string>& ids = verdict->by_case[name];
+    for (const Suspect& suspect : suspects) {
+      const std::string id(suspect.entry->mistake.id);
+      if (suspect.gives.contains(name) && suspect.changes.contains(name) &&
+          std::find(ids.begin(), ids.end(), id) == ids.end())
+        ids.push_back(id);
+    }
+  }
 }
 
 }  // namespace
@@ -174,31 +205,8 @@ ProbeVerdict judge_probe(const std::map<std::string, std::vector<double>>& answe
   if (verdict.explanations.empty() && is_coarse(cases)) verdict.explanations.push_back({{"softmax-16bit"}, 0, ""});
   if (verdict.explanations.empty()) add_pairs(cases, suspects, &verdict.explanations);
   if (!verdict.explanations.empty()) return verdict;
-  for (const Suspect& suspect : suspects) {
-    std::size_t explained = 0;
-    for (const std::string& name : verdict.wrong)
-      explained += suspect.gives.contains(name) && suspect.changes.contains(name);
-    const std::string id(suspect.entry->mistake.id);
-    const auto same = std::find_if(verdict.most.begin(), verdict.most.end(),
-                                   [&](const auto& other) { return other.first == id; });
-    if (same != verdict.most.end()) {
-      same->second = std::max(same->second, explained);
-    } else if (explained > 0) {
-      verdict.most.emplace_back(id, explained);
-    }
-  }
-  std::stable_sort(verdict.most.begin(), verdict.most.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  if (verdict.most.size() > 5) verdict.most.resize(5);
-  for (const std::string& name : verdict.wrong) {
-    std::vector<std::string>& ids = verdict.by_case[name];
-    for (const Suspect& suspect : suspects) {
-      const std::string id(suspect.entry->mistake.id);
-      if (suspect.gives.contains(name) && suspect.changes.contains(name) &&
-          std::find(ids.begin(), ids.end(), id) == ids.end())
-        ids.push_back(id);
-    }
-  }
+  add_most(suspects, &verdict);
+  add_by_case(suspects, &verdict);
   return verdict;
 }
 

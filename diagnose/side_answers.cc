@@ -19,18 +19,12 @@ std::string number(double value) {
   return text;
 }
 
-std::string text_of(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
 Status check_shape(const char* name, const TensorView& view, const std::vector<std::int64_t>& expected) {
   if (view.rank < 0 || view.rank > kMaxRank || !is_float(view.dtype))
     return Status::error(std::string(name) + ": it is no tensor of floating-point numbers; leave it out");
   const std::vector<std::int64_t> given(view.shape.begin(), view.shape.begin() + view.rank);
   if (given == expected) return {};
-  return Status::error(std::string(name) + ": shape " + text_of(given) + ", but " + text_of(expected) +
+  return Status::error(std::string(name) + ": shape " + shape_text(given) + ", but " + shape_text(expected) +
                        " goes with q and k");
 }
 
@@ -87,6 +81,12 @@ std::string about_lse(const reference::Inputs& inputs, const std::vector<RowPlac
 }
 
 }  // namespace
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
 
 Status check_side_answers(const TensorView& q, const TensorView& k, const CheckOptions& check_options) {
   std::vector<std::int64_t> rows(q.shape.begin(), q.shape.begin() + q.rank - 1), weights = rows;
