@@ -103,7 +103,9 @@ TEST(Check, NamesEveryMistakeOrSaysThatItIsInvisible) {
                                        [](const Form& form) { return form.around == Around::nothing; });
     const bool shown_by_these = made_here && entry.mistake.id != "softmax-no-max" &&
                                 entry.mistake.id != "sink-not-in-max" && entry.mistake.id != "gqa-repeat-sequence";
-    if (shown_by_these) EXPECT_GT(seen[entry.mistake.id], 0) << entry.mistake.id;
+    if (shown_by_these) {
+      EXPECT_GT(seen[entry.mistake.id], 0) << entry.mistake.id;
+    }
   }
 }
 
