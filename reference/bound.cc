@@ -117,16 +117,16 @@ class RowBound {
   double of_out(double out, std::int64_t column, DType stored) const {
     if (!std::isfinite(out)) return 0;
     double moved = out == 0 ? 0 : sink_error_ * std::fabs(out);
-    double summed = 0;
+    // Underflow costs a step of the sum as much whatever its weight: a sink that takes nearly all leaves it as it is.
+    double summed = row_.keys.empty() ? 0 : precision_.smallest_normal * roundings_.sum * precision_.roundoff;
     double farthest = inputs_.options.sinks ? std::fabs(out) : 0;
     for (std::size_t n = 0; n < row_.keys.size(); ++n) {
       const double v = inputs_.value.row(sequence_.tensor_batch, inputs_.key_head(head_),
                                          sequence_.first_key + row_.keys[n])[column];
       if (v != out) moved += weight_errors_[n] * std::fabs(v - out);
       farthest = std::max(farthest, std::fabs(v - out));
-      summed +=
-          row_.weights[n] * (std::fabs(v) + precision_.smallest_normal) * roundings_.sum * precision_.roundoff +
-          2 * precision_.smallest_normal * std::fabs(v);
+      summed += row_.weights[n] * std::fabs(v) * roundings_.sum * precision_.roundoff +
+                2 * precision_.smallest_normal * std::fabs(v);
     }
     // However wrong the weights, an average stays among what it averages.
     const double error = std::min(moved, farthest) + summed;

@@ -30,6 +30,19 @@ TEST(Accuracy, HoldsOnEveryTarget) {
   }
 }
 
+// Values down to the smallest numbers that there are, beside sinks that take nearly all or nearly nothing.
+TEST(Accuracy, HoldsForSubnormalValuesBesideSinks) {
+  for (std::uint64_t seed = 0; seed < effort(1000); ++seed) {
+    const auto keys = static_cast<std::int64_t>(1 + seed % 7);
+    Problem problem = normal_problem({1, 1, 1, 3, keys, 4, 8}, seed);
+    problem.v =
+        normal_tensor(DType::f32, {1, 1, keys, 8}, seed, std::ldexp(1.0, -149 + static_cast<int>(seed % 15)));
+    problem.sinks = Tensor(DType::f32, {1});
+    problem.sinks->set(0, static_cast<double>(seed % 17) - 6);
+    EXPECT_TRUE(within_bound(problem, attend(problem))) << "seed " << seed;
+  }
+}
+
 TEST(Accuracy, HoldsForEveryHeadDim) {
   for (std::int64_t d = 1; d <= 300; d += effort(100) < 100 ? 13 : 1) {
     const Problem keys = normal_problem({1, 1, 1, 3, 21, d, 5}, d);
