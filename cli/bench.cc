@@ -19,9 +19,12 @@
 #include "cli/bench_timing.h"
 #include "cli/numbers.h"
 #include "cli/verbs.h"
+#include "explain/json_number.h"
 
 namespace attn::cli {
 namespace {
+
+using explain::json_number;
 
 constexpr const char* kFooter = R"(
 Shares are of the fused multiply-add peak, and for decode (up to 16 queries over 1,024 keys and more) of the

@@ -15,9 +15,12 @@
 #include "cli/attention_flags.h"
 #include "cli/numbers.h"
 #include "cli/verbs.h"
+#include "explain/json_number.h"
 
 namespace attn::cli {
 namespace {
+
+using explain::json_number;
 
 constexpr const char* kFooter = R"(
 Without --heads and --layers the numbers are those of one head of one layer.

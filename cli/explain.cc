@@ -7,19 +7,16 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "attn/attention.h"
 #include "attn/diagnose.h"
 #include "cli/attention_flags.h"
-#include "cli/mistake_lesson.h"
 #include "cli/numbers.h"
 #include "cli/verbs.h"
 #include "explain/changes.h"
+#include "explain/explanation.h"
 #include "explain/files.h"
-#include "explain/json.h"
-#include "explain/lesson.h"
-#include "explain/render.h"
+#include "explain/mistake_lesson.h"
 #include "explain/specification.h"
 
 namespace attn::cli {
@@ -51,23 +48,21 @@ void refuse_what_is_not_built(const ExplainFlags& flags) {
   if (!missing.empty()) throw Failure{2, missing + " is not available in this version"};
 }
 
-std::string format_of(const ExplainFlags& flags) {
+explain::Format format_of(const ExplainFlags& flags) {
   if (flags.as_json && !flags.format.empty() && flags.format != "json") {
     throw Failure{2, "--json: --format " + flags.format + " is given as well; leave one out"};
   }
-  std::string format = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
-  for (const char* known : {"text", "markdown", "latex", "json"}) {
-    if (format == known) return format;
-  }
-  throw Failure{2, "--format: \"" + format + "\" is none; give text, markdown, latex or json"};
+  const std::string name = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
+  if (const auto format = explain::format_named(name)) return *format;
+  throw Failure{2, "--format: \"" + name + "\" is none; give text, markdown, latex or json"};
 }
 
-void check_mistake(const std::string& id, const std::string& format) {
-  if (id.empty() || find_mistake(id) || (id == "all" && format != "json")) return;
+void check_mistake(const std::string& id, explain::Format format) {
+  const bool in_json = format == explain::Format::json;
+  if (id.empty() || find_mistake(id) || (id == "all" && !in_json)) return;
   std::string ids;
   for (const Mistake& mistake : mistakes()) ids += (ids.empty() ? "" : ", ") + std::string(mistake.id);
-  throw Failure{
-      2, "--mistake: \"" + id + "\" is none; give " + (format == "json" ? "" : "all, or ") + "one of " + ids};
+  throw Failure{2, "--mistake: \"" + id + "\" is none; give " + (in_json ? "" : "all, or ") + "one of " + ids};
 }
 
 void check_output(const ExplainFlags& flags) {
@@ -187,40 +182,10 @@ void check_options(const reference::Trace& shapes, const AttentionOptions& optio
   require(plan(query, query, value, options, &unused));
 }
 
-// The trace, and the mistake's numbers beside it.
-std::string json_of(const reference::Problem& problem, const reference::Trace& trace, const std::string& id) {
-  if (id.empty()) return explain::as_json(trace);
-  const Mistake& mistake = *find_mistake(id);
-  auto json = nlohmann::ordered_json::parse(explain::as_json(trace));
-  const auto made = make_mistake(mistake, problem, trace);
-  json["mistake"] = {{"id", mistake.id},   {"name", mistake.name},           {"what", mistake.what},
-                     {"fix", mistake.fix}, {"note", made ? made->note : ""}, {"shows", made.has_value()}};
-  const auto numbers = [](const reference::Matrix& matrix) {
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const std::vector<double>& row : matrix) {
-      rows.push_back(nlohmann::ordered_json::array());
-      for (const double number : row) rows.back().emplace_back(json_number(number));
-    }
-    return rows;
-  };
-  if (made) {
-    json["mistaken_out"] = numbers(made->out);
-    json["mistaken_weights"] = nlohmann::ordered_json::array();
-    for (const reference::Matrix& head : made->weights) json["mistaken_weights"].push_back(numbers(head));
-    if (made->weights.size() == 1) json["mistaken_weights"] = numbers(made->weights.front());
-  }
-  return json.dump() + "\n";
-}
-
-std::string render(const std::string& format, const reference::Problem& problem, const reference::Trace& trace,
+std::string render(explain::Format format, const reference::Problem& problem, const reference::Trace& trace,
                    const std::vector<std::string>& remarks, const std::string& mistake) {
-  if (format == "json") return json_of(problem, trace, mistake);
-  const explain::Document document = mistake.empty()    ? explain::lesson(problem, trace, remarks)
-                                     : mistake == "all" ? catalogue_lesson(problem, trace)
-                                                        : mistake_lesson(*find_mistake(mistake), problem, trace);
-  if (format == "markdown") return explain::as_markdown(document);
-  if (format == "latex") return explain::as_latex(document);
-  return explain::as_text(document);
+  if (mistake == "all") return explain::rendered(explain::catalogue_lesson(problem, trace), format);
+  return explain::explanation(format, problem, trace, find_mistake(mistake), remarks);
 }
 
 // How the problem is worked, and the setup that its options point into.
@@ -249,7 +214,7 @@ void write(const ExplainFlags& flags, const std::string& text) {
 
 void run_explain(ExplainFlags flags) {
   refuse_what_is_not_built(flags);
-  const std::string format = format_of(flags);
+  const explain::Format format = format_of(flags);
   check_mistake(flags.mistake, format);
   check_output(flags);
   check_contradictions(flags);

@@ -21,11 +21,14 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "explain/json_number.h"
 #include "model/decoder.h"
 #include "model/sampler.h"
 
 namespace attn::cli {
 namespace {
+
+using explain::json_number;
 
 using model::Token;
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/numbers.h"
+#include "explain/json_number.h"
 
 namespace attn::cli {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using explain::AttentionMap;
 using explain::HeadHabits;
 using explain::HeadRow;
+using explain::json_number;
 using nlohmann::ordered_json;
 
 // From this weight on, on average, a head is said to have a habit.

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/verbs.h"
@@ -113,14 +112,6 @@ std::string duration_text(double seconds) {
   while (unit + 1 < kUnits.size() && seconds >= kUnits[unit + 1].first) ++unit;
   const double amount = seconds / kUnits[unit].first;
   return (amount < 1e6 ? formatted("%.1f ", amount) : formatted("%.3e ", amount)) + kUnits[unit].second;
-}
-
-nlohmann::json json_number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  constexpr double kExact = 9007199254740992;  // 2^53
-  if (std::abs(value) <= kExact && value == std::trunc(value)) return static_cast<std::int64_t>(value);
-  return value;
 }
 
 }  // namespace attn::cli

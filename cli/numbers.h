@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace attn::cli {
 
 /// A whole number in [least, most]. Throws Failure{2} that names the flag, the text and the range, or the end of it
@@ -31,8 +29,5 @@ std::string bytes_text(double bytes);
 
 /// "1.3 ms", "2.1 s", "3.5 hours", "2.0 years".
 std::string duration_text(double seconds);
-
-/// A JSON number, written as an integer where a double holds it exactly; "inf", "-inf" or "nan" as strings.
-nlohmann::json json_number(double value);
 
 }  // namespace attn::cli

@@ -6,9 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/numbers.h"
+#include "explain/json_number.h"
 
 namespace attn::cli {
 namespace {
+
+using explain::json_number;
 
 nlohmann::ordered_json plan_as_json(const Plan& plan) {
   return {{"path", plan.path},

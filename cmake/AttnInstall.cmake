@@ -1,16 +1,21 @@
-# Installation: headers, library, program, a CMake package (find_package(attn)) and a pkg-config file.
+# Installation: headers, libraries, program, a CMake package (find_package(attn)) and files for pkg-config. What runs is the
+# component "runtime", what builds other programs "development".
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/attn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# attn::diagnose is what attn/diagnose.h needs: the judge, and the reference it judges by.
-set_target_properties(attn_diagnose PROPERTIES EXPORT_NAME diagnose)
-set_target_properties(attn_reference PROPERTIES EXPORT_NAME reference)
-install(TARGETS attn attn_diagnose attn_reference EXPORT attn-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS attn_c EXPORT attn-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/attn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+# attn::diagnose is what attn/diagnose.h needs: the judge, and the reference it judges by. The static C library needs
+# attn::explain as well, which has no public header.
+foreach(room diagnose reference explain)
+  set_target_properties(attn_${room} PROPERTIES EXPORT_NAME ${room})
+endforeach()
+install(TARGETS attn attn_diagnose attn_reference attn_explain attn_c_static EXPORT attn-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(TARGETS attn_shared attn_c EXPORT attn-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT runtime NAMELINK_COMPONENT development)
+install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn COMPONENT development)
 if(TARGET attn_cli)
-  install(TARGETS attn_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS attn_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 endif()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/attn-config.cmake.in ${CMAKE_BINARY_DIR}/attn-config.cmake
@@ -31,7 +36,11 @@ foreach(directory LIBDIR INCLUDEDIR)
     set(ATTN_PC_${directory} ${CMAKE_INSTALL_${directory}})
   endif()
 endforeach()
-configure_file(${CMAKE_CURRENT_LIST_DIR}/attn.pc.in ${CMAKE_BINARY_DIR}/attn.pc @ONLY)
+set(ATTN_PKG_CONFIG_FILES)
+foreach(library attn attn_c)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${library}.pc.in ${CMAKE_BINARY_DIR}/${library}.pc @ONLY)
+  list(APPEND ATTN_PKG_CONFIG_FILES ${CMAKE_BINARY_DIR}/${library}.pc)
+endforeach()
 install(FILES ${CMAKE_BINARY_DIR}/attn-config.cmake ${CMAKE_BINARY_DIR}/attn-config-version.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
-install(FILES ${CMAKE_BINARY_DIR}/attn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn COMPONENT development)
+install(FILES ${ATTN_PKG_CONFIG_FILES} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

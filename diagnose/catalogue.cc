@@ -1,5 +1,6 @@
 #include "diagnose/catalogue.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -402,6 +403,11 @@ std::vector<Entry> make_catalogue() {
 const std::vector<Entry>& catalogue() {
   static const std::vector<Entry> kCatalogue = make_catalogue();
   return kCatalogue;
+}
+
+const Entry& entry_of(const Mistake& mistake) {
+  return *std::find_if(catalogue().begin(), catalogue().end(),
+                       [&](const Entry& entry) { return entry.mistake.id == mistake.id; });
 }
 
 std::string joined_notes(const std::string& a, const std::string& b) {

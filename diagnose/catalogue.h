@@ -53,6 +53,9 @@ struct Entry {
 
 const std::vector<Entry>& catalogue();
 
+/// The entry of one of mistakes().
+const Entry& entry_of(const Mistake& mistake);
+
 /// The notes of two forms made together: "a; b", or the one that is not empty.
 std::string joined_notes(const std::string& a, const std::string& b);
 

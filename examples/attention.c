@@ -11,7 +11,7 @@ int main(void) {
   attn_cache* cache = NULL;
   attn_cache_options options;
 
-  attn_cache_options_init(&options);
+  attn_cache_options_init(&options, sizeof options);
   options.kv_heads = 1;
   options.key_dim = 2;
   if (attn_cache_create(&options, &cache) != ATTN_OK || attn_cache_add_sequence(cache, &sequence) != ATTN_OK) {

@@ -1,10 +1,11 @@
 // A trace as JSON.
 #include "explain/json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "diagnose/worked_mistake.h"
 #include "explain/facts.h"
+#include "explain/json_number.h"
 
 namespace attn::explain {
 namespace {
@@ -14,12 +15,7 @@ using reference::CacheStep;
 using reference::HeadTrace;
 using reference::Tile;
 
-Json to_json(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
-  return number;
-}
-
+Json to_json(double number) { return json_number(number); }
 Json to_json(const Tile& tile);
 Json to_json(const CacheStep& step);
 
@@ -66,9 +62,8 @@ Json saturation() {
   return list;
 }
 
-}  // namespace
-
-std::string as_json(const reference::Trace& trace) {
+// The trace, key by key.
+Json object_of(const reference::Trace& trace) {
   Json json;
   json["tokens"] = trace.tokens;
   if (!trace.x.empty()) {
@@ -94,6 +89,22 @@ std::string as_json(const reference::Trace& trace) {
   put(&json, "steps", trace, &HeadTrace::steps);
   json["out"] = to_json(trace.out);
   json["saturation"] = saturation();
+  return json;
+}
+
+}  // namespace
+
+std::string as_json(const reference::Trace& trace) { return object_of(trace).dump(2) + "\n"; }
+
+std::string as_json(const reference::Problem& problem, const reference::Trace& trace, const Mistake& mistake) {
+  Json json = object_of(trace);
+  const auto made = diagnose::make_mistake(mistake, problem, trace);
+  json["mistake"] = {{"id", mistake.id},   {"name", mistake.name},           {"what", mistake.what},
+                     {"fix", mistake.fix}, {"note", made ? made->note : ""}, {"shows", made.has_value()}};
+  if (made) {
+    json["mistaken_out"] = to_json(made->out);
+    json["mistaken_weights"] = made->weights.size() == 1 ? to_json(made->weights.front()) : to_json(made->weights);
+  }
   return json.dump(2) + "\n";
 }
 

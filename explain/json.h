@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "attn/diagnose.h"
 #include "reference/trace.h"
 
 namespace attn::explain {
@@ -13,5 +14,8 @@ namespace attn::explain {
 /// v and out hold the heads side by side, and what belongs to a head is a list, one entry a head. Numbers have full
 /// precision; what is not finite is "inf", "-inf" or "nan". Ends with a newline.
 std::string as_json(const reference::Trace& trace);
+
+/// With the keys mistake, mistaken_out and mistaken_weights beside them: a known mistake made in the same problem.
+std::string as_json(const reference::Problem& problem, const reference::Trace& trace, const Mistake& mistake);
 
 }  // namespace attn::explain

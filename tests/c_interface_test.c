@@ -41,7 +41,7 @@ static void attends(void) {
   attn_plan_info plan;
   attn_executor host = {sizeof(attn_executor), 1, 0, NULL, count_tasks};
 
-  attn_options_init(&options);
+  attn_options_init(&options, sizeof options);
   options.causal = 1;
   expect(attn_forward(&tq, &tk, &tv, &to, &tl, &options) == ATTN_OK, "forward");
   expect(out[0] == 3 && out[1] == 0, "the first row sees one key, and is its value");
@@ -55,7 +55,7 @@ static void attends(void) {
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, &options) == ATTN_OK, "forward on the calling thread");
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, NULL) == ATTN_OK, "forward without options");
 
-  attn_plan_init(&plan);
+  attn_plan_init(&plan, sizeof plan);
   expect(attn_plan(&tq, &tk, &tv, NULL, &plan) == ATTN_OK && plan.flops > 0 && strlen(plan.isa) > 0, "plan");
   expect(strstr(attn_isas(), attn_isa()) != NULL, "the target that runs is one of those");
   expect(attn_force_isa("abacus") == ATTN_INVALID && strstr(attn_message(), "abacus") != NULL, "no such target");
@@ -85,10 +85,10 @@ static void caches(void) {
   attn_options causal;
   attn_tensor tq = rows(q, 1, 3, 2), tk = rows(k, 1, 3, 2), tv = rows(v, 1, 3, 2), to = rows(out, 1, 3, 2);
 
-  attn_options_init(&causal);
+  attn_options_init(&causal, sizeof causal);
   causal.causal = 1;
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, &causal) == ATTN_OK, "forward");
-  attn_cache_options_init(&options);
+  attn_cache_options_init(&options, sizeof options);
   options.kv_heads = 1;
   options.key_dim = 2;
   expect(attn_cache_create(&options, &cache) == ATTN_OK, "create");
@@ -124,11 +124,13 @@ static void refuses(void) {
   attn_options options;
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, NULL) == ATTN_INVALID && strstr(attn_message(), "head dim") != NULL,
          "shapes that do not fit");
-  expect(attn_forward(NULL, &tk, &tv, &to, NULL, NULL) == ATTN_INVALID && strncmp(attn_message(), "q: NULL", 7) == 0,
-         "no q");
+  expect(
+      attn_forward(NULL, &tk, &tv, &to, NULL, NULL) == ATTN_INVALID && strncmp(attn_message(), "q: NULL", 7) == 0,
+      "no q");
   memset(&options, 0, sizeof options);
-  expect(attn_forward(&tq, &tq, &tq, &to, NULL, &options) == ATTN_INVALID && strstr(attn_message(), "_init") != NULL,
-         "options that were not initialised");
+  expect(
+      attn_forward(&tq, &tq, &tq, &to, NULL, &options) == ATTN_INVALID && strstr(attn_message(), "_init") != NULL,
+      "options that were not initialised");
   tq.dtype = 99;
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, NULL) == ATTN_INVALID, "an unknown dtype");
   expect(attn_cache_create(NULL, NULL) == ATTN_INVALID, "no options");
@@ -140,15 +142,126 @@ static void takes_shorter_structs(void) {
   attn_tensor tq = rows(q, 1, 3, 2), tk = rows(k, 1, 3, 2), tv = rows(v, 1, 3, 2), to = rows(out, 1, 3, 2),
               ta = rows(all, 1, 3, 2);
   attn_options options;
-  attn_options_init(&options);
+  attn_options_init(&options, sizeof options);
   options.scale = 0.25;
   options.causal = 1;
   options.size = offsetof(attn_options, softcap);
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, &options) == ATTN_OK, "shorter options");
-  attn_options_init(&options);
+  attn_options_init(&options, sizeof options);
   options.scale = 0.25;
   expect(attn_forward(&tq, &tk, &tv, &ta, NULL, &options) == ATTN_OK && memcmp(out, all, sizeof out) == 0,
          "what lies behind the size is not read");
+}
+
+/* And of a program that is newer than the library. */
+static void takes_longer_structs(void) {
+  float out[6];
+  struct {
+    attn_options known;
+    int64_t unknown;
+  } longer;
+  attn_tensor tq = rows(q, 1, 3, 2), tk = rows(k, 1, 3, 2), tv = rows(v, 1, 3, 2), to = rows(out, 1, 3, 2);
+  memset(&longer, 7, sizeof longer);
+  attn_options_init(&longer.known, sizeof longer);
+  expect(longer.unknown == 0, "what the library does not know is zero");
+  expect(attn_forward(&tq, &tk, &tv, &to, NULL, &longer.known) == ATTN_OK, "longer options");
+  longer.unknown = 1;
+  expect(attn_forward(&tq, &tk, &tv, &to, NULL, &longer.known) == ATTN_INVALID &&
+             strstr(attn_message(), "does not know") != NULL,
+         "an option that the library does not know");
+  memset(&longer, 7, sizeof longer);
+  attn_options_init(&longer.known, offsetof(attn_options, softcap));
+  expect(longer.unknown == 0x0707070707070707, "init writes no further than it is told");
+}
+
+static void has_pools(void) {
+  float out[6], alone[6];
+  attn_pool* pool = NULL;
+  attn_options options;
+  attn_tensor tq = rows(q, 1, 3, 2), tk = rows(k, 1, 3, 2), tv = rows(v, 1, 3, 2), to = rows(out, 1, 3, 2),
+              ta = rows(alone, 1, 3, 2);
+  attn_options_init(&options, sizeof options);
+  expect(attn_pool_create(2, &pool) == ATTN_OK && attn_pool_executor(pool)->threads == 2, "a pool of two threads");
+  options.executor = attn_pool_executor(pool);
+  expect(attn_forward(&tq, &tk, &tv, &to, NULL, &options) == ATTN_OK, "forward on a pool");
+  options.executor = attn_inline_executor();
+  expect(attn_forward(&tq, &tk, &tv, &ta, NULL, &options) == ATTN_OK && memcmp(out, alone, sizeof out) == 0,
+         "the same bits alone");
+  attn_pool_destroy(pool);
+  attn_pool_destroy(NULL);
+  expect(attn_pool_create(1, NULL) == ATTN_INVALID, "nowhere to put a pool");
+}
+
+static void explains(void) {
+  const char* tokens[3] = {"order", "4471", "shipped"};
+  float x[6] = {1, 0, 0, 1, 1, 1}, identity[4] = {1, 0, 0, 1};
+  int64_t shape[2] = {3, 2}, square[2] = {2, 2};
+  attn_tensor tq = rows(q, 1, 3, 2), tk = rows(k, 1, 3, 2), tv = rows(v, 1, 3, 2);
+  attn_tensor tx = attn_contiguous(x, ATTN_F32, 2, shape), ti = attn_contiguous(identity, ATTN_F32, 2, square);
+  attn_text* text = NULL;
+  attn_options causal;
+  attn_explain_options options;
+  attn_options_init(&causal, sizeof causal);
+  causal.causal = 1;
+  attn_explain_options_init(&options, sizeof options);
+  options.tokens = tokens;
+  options.tile = 1;
+  expect(attn_explain(&tq, &tk, &tv, &causal, &options, &text) == ATTN_OK, "explain");
+  expect(strstr(attn_text_data(text), "shipped") != NULL && strlen(attn_text_data(text)) == attn_text_size(text),
+         "the lesson names the tokens");
+  attn_text_destroy(text);
+  options.format = "json";
+  options.mistake = "scale-missing";
+  expect(attn_explain(&tq, &tk, &tv, &causal, &options, &text) == ATTN_OK &&
+             strstr(attn_text_data(text), "\"mistaken_out\"") != NULL,
+         "a mistake in JSON");
+  attn_text_destroy(text);
+  attn_text_destroy(NULL);
+  options.mistake = NULL;
+  options.x = &tx;
+  options.wq = options.wk = options.wv = &ti;
+  expect(attn_explain(NULL, NULL, NULL, &causal, &options, &text) == ATTN_OK &&
+             strstr(attn_text_data(text), "\"wq\"") != NULL,
+         "from embeddings");
+  attn_text_destroy(text);
+  options.mistake = "typo";
+  expect(
+      attn_explain(&tq, &tk, &tv, NULL, &options, &text) == ATTN_INVALID && strstr(attn_message(), "typo") != NULL,
+      "no such mistake");
+  options.mistake = NULL;
+  options.format = "pdf";
+  expect(attn_explain(&tq, &tk, &tv, NULL, &options, &text) == ATTN_INVALID, "no such format");
+  expect(
+      attn_explain(&tq, NULL, &tv, NULL, NULL, &text) == ATTN_INVALID && strncmp(attn_message(), "k: NULL", 7) == 0,
+      "q without k");
+  expect(attn_explain(NULL, NULL, NULL, NULL, NULL, &text) == ATTN_INVALID, "neither q nor x");
+}
+
+static void judges(void) {
+  float out[6];
+  attn_tensor tq = rows(q, 1, 3, 2), tk = rows(k, 1, 3, 2), tv = rows(v, 1, 3, 2), to = rows(out, 1, 3, 2);
+  attn_diagnosis* diagnosis = NULL;
+  attn_options options;
+  attn_check_options check;
+  attn_options_init(&options, sizeof options);
+  options.scale = 1;
+  expect(attn_forward(&tq, &tk, &tv, &to, NULL, &options) == ATTN_OK, "an answer without the scale");
+  expect(attn_check(&tq, &tk, &tv, &to, NULL, NULL, &diagnosis) == ATTN_OK &&
+             attn_diagnosis_verdict(diagnosis) == ATTN_WRONG,
+         "is wrong");
+  expect(strstr(attn_diagnosis_text(diagnosis), "scale-missing") != NULL &&
+             strstr(attn_diagnosis_json(diagnosis), "scale-missing") != NULL,
+         "and it is said why");
+  attn_diagnosis_destroy(diagnosis);
+  expect(attn_check(&tq, &tk, &tv, &to, &options, NULL, &diagnosis) == ATTN_OK &&
+             attn_diagnosis_verdict(diagnosis) == ATTN_RIGHT,
+         "but right where it was asked for");
+  attn_diagnosis_destroy(diagnosis);
+  attn_diagnosis_destroy(NULL);
+  attn_check_options_init(&check, sizeof check);
+  check.tolerance = -1;
+  expect(attn_check(&tq, &tk, &tv, &to, NULL, &check, &diagnosis) == ATTN_INVALID, "a tolerance below 0");
+  expect(strstr(attn_mistakes(), "scale-missing") != NULL, "the mistakes are listed");
 }
 
 int main(void) {
@@ -158,6 +271,10 @@ int main(void) {
   rotates();
   refuses();
   takes_shorter_structs();
+  takes_longer_structs();
+  has_pools();
+  explains();
+  judges();
   if (failures == 0) printf("the C interface of attn %s works\n", attn_version());
   return failures != 0;
 }

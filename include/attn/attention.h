@@ -11,12 +11,13 @@
 #include <span>
 #include <string>
 
+#include "attn/export.h"
 #include "attn/isa.h"
 #include "attn/options.h"
 #include "attn/status.h"
 #include "attn/tensor.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 /// What a call is going to do.
 struct Plan {

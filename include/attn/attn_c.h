@@ -3,8 +3,9 @@
  * Each does what its C++ namesake does (attention.h, options.h, kv_cache.h, rope.h are the reference for shapes,
  * dtypes, complexity and errors); here is what differs. A function returns ATTN_OK or an error code, and then
  * attn_message() is the sentence that says what is wrong and what would be right. Structs begin with their own size, which
- * attn_*_init() sets: a library that is newer than the program takes what the program does not know as not given. No C++ type
- * and no exception crosses this boundary.
+ * attn_*_init(&it, sizeof it) sets, with everything else "not given". So they may grow: a library that is newer than the program
+ * takes what the program does not know as not given, and one that is older refuses what it does not know. No C++ type and no
+ * exception crosses this boundary.
  *
  * Threads: as in C++. attn_message() is a thread's own.
  */
@@ -69,11 +70,19 @@ typedef struct attn_executor {
 /* The calling thread alone; no other is ever woken. */
 ATTN_API const attn_executor* attn_inline_executor(void);
 
+/* A pool of the library's own threads, the caller among them; 0: one a processor. Several calls may share one. */
+typedef struct attn_pool attn_pool;
+ATTN_API int attn_pool_create(int32_t threads, attn_pool** pool);
+/* NULL is allowed. No call may use it any more. */
+ATTN_API void attn_pool_destroy(attn_pool* pool);
+/* What attn_options.executor takes; it lives as long as the pool. */
+ATTN_API const attn_executor* attn_pool_executor(const attn_pool* pool);
+
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
 enum { ATTN_EQUAL_LENGTHS = 0, ATTN_TOP_LEFT = 1, ATTN_BOTTOM_RIGHT = 2, ATTN_OFFSET = 3 };
 
-/* As AttentionOptions. attn_options_init() first: it sets the size, and everything to "not given". */
+/* As AttentionOptions. attn_options_init() first. */
 typedef struct attn_options {
   size_t size;
   double scale;   /* NaN: 1/sqrt(Dk) */
@@ -100,7 +109,7 @@ typedef struct attn_options {
   const attn_executor* executor; /* NULL: the library's own threads, one a processor */
 } attn_options;
 
-ATTN_API void attn_options_init(attn_options* options);
+ATTN_API void attn_options_init(attn_options* options, size_t size);
 
 /* ---- Attention -------------------------------------------------------------------------------------------------- */
 
@@ -108,7 +117,7 @@ ATTN_API void attn_options_init(attn_options* options);
 ATTN_API int attn_forward(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v, const attn_tensor* out,
                           const attn_tensor* lse, const attn_options* options);
 
-/* What attn_forward() would do. attn_plan_init() sets the size. */
+/* What attn_forward() would do. */
 typedef struct attn_plan_info {
   size_t size;
   const char* path; /* static texts */
@@ -121,7 +130,7 @@ typedef struct attn_plan_info {
   double flops, bytes, table_bytes;
 } attn_plan_info;
 
-ATTN_API void attn_plan_init(attn_plan_info* plan);
+ATTN_API void attn_plan_init(attn_plan_info* plan, size_t size);
 ATTN_API int attn_plan(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v,
                        const attn_options* options, attn_plan_info* plan);
 
@@ -176,7 +185,7 @@ typedef struct attn_cache_usage_info {
   int64_t page_bytes, pages, pages_in_use, sequences, tokens;
 } attn_cache_usage_info;
 
-ATTN_API void attn_cache_options_init(attn_cache_options* options);
+ATTN_API void attn_cache_options_init(attn_cache_options* options, size_t size);
 ATTN_API int attn_cache_create(const attn_cache_options* options, attn_cache** cache);
 /* NULL is allowed. */
 ATTN_API void attn_cache_destroy(attn_cache* cache);
@@ -216,10 +225,74 @@ typedef struct attn_rope_options {
   double attention_factor; /* NaN: by the formula */
 } attn_rope_options;
 
-ATTN_API void attn_rope_options_init(attn_rope_options* options);
+ATTN_API void attn_rope_options_init(attn_rope_options* options, size_t size);
 /* positions: NULL, or N of them, or B·N. `out` may be `x`. */
 ATTN_API int attn_rotate(const attn_tensor* x, const attn_tensor* out, const int64_t* positions,
                          int64_t position_count, const attn_rope_options* options);
+
+/* ---- Texts ------------------------------------------------------------------------------------------------------ */
+
+/* A text that the library made, in UTF-8. */
+typedef struct attn_text attn_text;
+/* Ends with a zero byte; valid until the text is destroyed. */
+ATTN_API const char* attn_text_data(const attn_text* text);
+/* Bytes, without the zero at the end. */
+ATTN_API size_t attn_text_size(const attn_text* text);
+/* NULL is allowed. */
+ATTN_API void attn_text_destroy(attn_text* text);
+
+/* ---- Attention worked by hand ----------------------------------------------------------------------------------- */
+
+typedef struct attn_explain_options {
+  size_t size;
+  const char* format;        /* "text", "markdown", "latex" or "json"; NULL: text */
+  const char* const* tokens; /* N names; NULL: "0", "1", ... */
+  const attn_tensor* x;      /* [N, C], with q, k and v NULL: q = x·wq, k = x·wk, v = x·wv */
+  const attn_tensor *wq, *wk, *wv;
+  int64_t heads; /* with x: the columns of q, k and v are split into so many heads */
+  int64_t tile;  /* also tile by tile, with so many keys a tile; 0: not */
+  int32_t cache; /* 1: also token by token, through a KV cache */
+  int32_t unused;
+  const char* mistake; /* a known mistake, made beside the right numbers; NULL: none */
+} attn_explain_options;
+
+ATTN_API void attn_explain_options_init(attn_explain_options* options, size_t size);
+/* As `attn explain`: every number of every step, in float64, of at most 64 tokens. q, k, v: [N, D] or [H, N, D], as many heads
+ * and rows of each. Destroy *text when done. */
+ATTN_API int attn_explain(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v,
+                          const attn_options* options, const attn_explain_options* explain_options,
+                          attn_text** text);
+
+/* ---- Is an answer right? ---------------------------------------------------------------------------------------- */
+
+enum {
+  ATTN_RIGHT = 0,
+  ATTN_WRONG = 1,       /* and one or more known mistakes give these very numbers */
+  ATTN_UNEXPLAINED = 2, /* wrong, and no known mistake explains it */
+};
+
+typedef struct attn_check_options {
+  size_t size;
+  const attn_tensor* weights; /* theirs, [B, Hq, N, M]; NULL: not known */
+  const attn_tensor* lse;     /* theirs, [B, Hq, N]; NULL: not known */
+  double tolerance;           /* this absolute difference is allowed everywhere; NaN: the bound */
+} attn_check_options;
+
+typedef struct attn_diagnosis attn_diagnosis;
+
+ATTN_API void attn_check_options_init(attn_check_options* options, size_t size);
+/* As check() in diagnose.h. Destroy *diagnosis when done. */
+ATTN_API int attn_check(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v, const attn_tensor* theirs,
+                        const attn_options* options, const attn_check_options* check_options,
+                        attn_diagnosis** diagnosis);
+ATTN_API int32_t attn_diagnosis_verdict(const attn_diagnosis* diagnosis);
+/* What `attn check` prints, and what it prints with --json. Valid until the diagnosis is destroyed. */
+ATTN_API const char* attn_diagnosis_text(const attn_diagnosis* diagnosis);
+ATTN_API const char* attn_diagnosis_json(const attn_diagnosis* diagnosis);
+/* NULL is allowed. */
+ATTN_API void attn_diagnosis_destroy(attn_diagnosis* diagnosis);
+/* The ids of all known mistakes, separated by blanks: "scale-missing scale-squared ...". */
+ATTN_API const char* attn_mistakes(void);
 
 #ifdef __cplusplus
 }

@@ -9,11 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/export.h"
 #include "attn/options.h"
 #include "attn/status.h"
 #include "attn/tensor.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 /// An entry of the catalogue of mistakes that are made when attention is written by hand.
 struct Mistake {

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace attn {
+#include "attn/export.h"
+
+namespace ATTN_EXPORT attn {
 
 enum class DType : std::uint8_t {
   f32,

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace attn {
+#include "attn/export.h"
+
+namespace ATTN_EXPORT attn {
 
 /// Runs independent tasks. A host with a pool of its own implements this and passes it in
 /// AttentionOptions::executor. No result depends on the number of threads or on who runs which task.

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "attn/export.h"
 #include "attn/status.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 /// The targets that the kernels are compiled for. All but sse4, which has no fused multiply-add, give the
 /// same bits.

@@ -19,11 +19,12 @@
 #include <string>
 
 #include "attn/dtype.h"
+#include "attn/export.h"
 #include "attn/options.h"
 #include "attn/status.h"
 #include "attn/tensor.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 class Executor;
 

@@ -3,9 +3,10 @@
 
 #include "attn/dtype.h"
 #include "attn/executor.h"
+#include "attn/export.h"
 #include "attn/status.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 struct Machine {
   double fma_gflops =

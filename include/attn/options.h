@@ -6,9 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "attn/export.h"
 #include "attn/tensor.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 class Executor;
 

@@ -9,10 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "attn/export.h"
 #include "attn/status.h"
 #include "attn/tensor.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 class Executor;
 

@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
-namespace attn {
+#include "attn/export.h"
+
+namespace ATTN_EXPORT attn {
 
 /// The result of every call that can fail. An error names the argument, what it was, the rule and the
 /// fix, as in `k: head dim 64, but q has 128; both are Dk and must be equal`. A call that returns an

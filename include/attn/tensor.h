@@ -7,8 +7,9 @@
 #include <span>
 
 #include "attn/dtype.h"
+#include "attn/export.h"
 
-namespace attn {
+namespace ATTN_EXPORT attn {
 
 inline constexpr int kMaxRank = 4;
 

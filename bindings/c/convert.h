@@ -53,14 +53,30 @@ inline std::optional<OutputView> optional_output(const attn_tensor* tensor) {
   return tensor ? std::optional(output(tensor)) : std::nullopt;
 }
 
-/// What the caller knows of a struct; the rest is as `defaults` has it. False where it has no size.
+/// Everything as `defaults` has it, as far as the caller's struct goes; what a newer header has behind that is zero.
 template <class Struct>
-bool read_sized(const Struct* given, const Struct& defaults, Struct* read) {
+void init_sized(Struct defaults, std::size_t size, Struct* to) {
+  if (!to || size < sizeof(std::size_t)) return;
+  defaults.size = size;
+  std::memset(to, 0, size);
+  std::memcpy(to, &defaults, std::min(size, sizeof(Struct)));
+}
+
+/// What the caller set of a struct; the rest is as `defaults` has it. Errors: a struct without a size, or one of a newer header
+/// that sets what is not known here.
+template <class Struct>
+Status read_sized(const char* name, const Struct* given, const Struct& defaults, Struct* read) {
   *read = defaults;
-  if (!given) return true;
-  if (given->size < sizeof(std::size_t)) return false;
+  if (!given) return {};
+  if (given->size < sizeof(std::size_t)) return no_size(name);
   std::memcpy(read, given, std::min(given->size, sizeof(Struct)));
-  return true;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t i = sizeof(Struct); i < given->size; ++i) {
+    if (bytes[i] != 0)
+      return Status::error(std::string(name) + ": sets an option that attn " + kVersion +
+                           " does not know; leave it as _init made it, or use a newer library");
+  }
+  return {};
 }
 template <class Struct>
 void write_sized(const Struct& made, Struct* to) {

@@ -1,4 +1,4 @@
-// A known mistake made beside the right numbers.
+// A known mistake made in a worked example.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "attn/diagnose.h"
-#include "explain/document.h"
 #include "reference/trace.h"
 
-namespace attn::cli {
+namespace attn::diagnose {
 
 /// The numbers of a worked example with a mistake made in it.
 struct MistakeMade {
@@ -23,12 +22,8 @@ struct MistakeMade {
 std::optional<MistakeMade> make_mistake(const Mistake& mistake, const reference::Problem& problem,
                                         const reference::Trace& trace);
 
-/// What it is and how to mend it; then right and wrong numbers side by side, those that differ marked: of the worked example
-/// or, where that can't show it, of the probe's first case that does.
-explain::Document mistake_lesson(const Mistake& mistake, const reference::Problem& problem,
-                                 const reference::Trace& trace);
+/// By more than the rounding of float64; NaN differs from every number.
+bool differ(double a, double b);
+bool differ(const reference::Matrix& a, const reference::Matrix& b);
 
-/// The whole catalogue, on the worked example.
-explain::Document catalogue_lesson(const reference::Problem& problem, const reference::Trace& trace);
-
-}  // namespace attn::cli
+}  // namespace attn::diagnose

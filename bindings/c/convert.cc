@@ -1,4 +1,4 @@
-#include "src/c/convert.h"
+#include "bindings/c/convert.h"
 
 namespace attn::c {
 namespace {
@@ -36,8 +36,8 @@ OutputView output(const attn_tensor* tensor) { return view_of<OutputView>(*tenso
 
 Status read_options(const attn_options* given, Options* to) {
   attn_options defaults, read;
-  attn_options_init(&defaults);
-  if (!read_sized(given, defaults, &read)) return no_size("options");
+  attn_options_init(&defaults, sizeof defaults);
+  ATTN_RETURN_IF_ERROR(attn::c::read_sized("options", given, defaults, &read));
   AttentionOptions& options = to->options;
   if (!std::isnan(read.scale)) options.scale = read.scale;
   if (read.softcap != 0) options.softcap = read.softcap;

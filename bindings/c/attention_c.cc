@@ -1,5 +1,5 @@
 // The C functions: each turns C structs into those of C++, calls, and turns the Status into a code and a sentence.
-#include "src/c/convert.h"
+#include "bindings/c/convert.h"
 
 using attn::c::guarded;
 using attn::c::input;
@@ -41,11 +41,35 @@ const attn_executor* attn_inline_executor(void) {
   return &kInline;
 }
 
-void attn_options_init(attn_options* options) {
-  *options = attn_options{};
-  options->size = sizeof(attn_options);
-  options->scale = std::nan("");
-  options->window_left = options->window_right = -1;
+// The pool behind the C struct, which a host may read as it reads its own.
+struct attn_pool {
+  std::unique_ptr<attn::Executor> threads;
+  attn_executor executor{};
+};
+
+int attn_pool_create(int32_t threads, attn_pool** pool) {
+  return guarded([&] {
+    if (!pool) return missing("pool");
+    auto made = std::make_unique<attn_pool>();
+    made->threads = attn::make_thread_pool(threads);
+    made->executor = {
+        sizeof(attn_executor), made->threads->threads(), made->threads->least_work(), made->threads.get(),
+        [](void* context, std::int64_t count, void (*task)(void*, std::int64_t, std::int32_t), void* task_context) {
+          static_cast<attn::Executor*>(context)->run(count, task, task_context);
+        }};
+    *pool = made.release();
+    return attn::Status();
+  });
+}
+
+void attn_pool_destroy(attn_pool* pool) { delete pool; }
+const attn_executor* attn_pool_executor(const attn_pool* pool) { return pool ? &pool->executor : nullptr; }
+
+void attn_options_init(attn_options* options, size_t size) {
+  attn_options defaults{};
+  defaults.scale = std::nan("");
+  defaults.window_left = defaults.window_right = -1;
+  attn::c::init_sized(defaults, size, options);
 }
 
 int attn_forward(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v, const attn_tensor* out,
@@ -56,9 +80,9 @@ int attn_forward(const attn_tensor* q, const attn_tensor* k, const attn_tensor* 
                       });
 }
 
-void attn_plan_init(attn_plan_info* plan) {
-  *plan = attn_plan_info{};
-  plan->size = sizeof(attn_plan_info);
+void attn_plan_init(attn_plan_info* plan, size_t size) {
+  attn_plan_info defaults{};
+  attn::c::init_sized(defaults, size, plan);
 }
 
 int attn_plan(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v, const attn_options* options,

@@ -1,5 +1,5 @@
 // KV caches and rotary positions for C.
-#include "src/c/convert.h"
+#include "bindings/c/convert.h"
 
 using attn::c::guarded;
 using attn::c::input;
@@ -23,19 +23,19 @@ void hand_out(std::unique_ptr<attn::KvCache> made, attn_cache** cache) { *cache 
 
 }  // namespace
 
-void attn_cache_options_init(attn_cache_options* options) {
-  *options = attn_cache_options{};
-  options->size = sizeof(attn_cache_options);
-  options->page_tokens = 256;
-  options->most_bytes = -1;
+void attn_cache_options_init(attn_cache_options* options, size_t size) {
+  attn_cache_options defaults{};
+  defaults.page_tokens = 256;
+  defaults.most_bytes = -1;
+  attn::c::init_sized(defaults, size, options);
 }
 
 int attn_cache_create(const attn_cache_options* options, attn_cache** cache) {
   return guarded([&]() -> attn::Status {
     if (!options || !cache) return missing(options ? "cache" : "options");
     attn_cache_options defaults, read;
-    attn_cache_options_init(&defaults);
-    if (!attn::c::read_sized(options, defaults, &read)) return attn::c::no_size("options");
+    attn_cache_options_init(&defaults, sizeof defaults);
+    ATTN_RETURN_IF_ERROR(attn::c::read_sized("options", options, defaults, &read));
     if (read.type < ATTN_CACHE_F32 || read.type > ATTN_CACHE_Q8)
       return attn::Status::error("type: " + std::to_string(read.type) + "; give ATTN_CACHE_F32 or one of its like");
     attn::KvCacheOptions made{.kv_heads = read.kv_heads,
@@ -122,14 +122,14 @@ int attn_cache_load(const char* path, int64_t most_bytes, attn_cache** cache) {
   });
 }
 
-void attn_rope_options_init(attn_rope_options* options) {
-  *options = attn_rope_options{};
-  options->size = sizeof(attn_rope_options);
-  options->base = 10000;
-  options->factor = 1;
-  options->beta_fast = 32;
-  options->beta_slow = 1;
-  options->attention_factor = std::nan("");
+void attn_rope_options_init(attn_rope_options* options, size_t size) {
+  attn_rope_options defaults{};
+  defaults.base = 10000;
+  defaults.factor = 1;
+  defaults.beta_fast = 32;
+  defaults.beta_slow = 1;
+  defaults.attention_factor = std::nan("");
+  attn::c::init_sized(defaults, size, options);
 }
 
 int attn_rotate(const attn_tensor* x, const attn_tensor* out, const int64_t* positions, int64_t position_count,
@@ -137,8 +137,8 @@ int attn_rotate(const attn_tensor* x, const attn_tensor* out, const int64_t* pos
   return guarded([&]() -> attn::Status {
     if (!x || !out) return missing(x ? "out" : "x");
     attn_rope_options defaults, read;
-    attn_rope_options_init(&defaults);
-    if (!attn::c::read_sized(options, defaults, &read)) return attn::c::no_size("options");
+    attn_rope_options_init(&defaults, sizeof defaults);
+    ATTN_RETURN_IF_ERROR(attn::c::read_sized("options", options, defaults, &read));
     if (read.layout < 0 || read.layout > 1 || read.scaling < 0 || read.scaling > 3)
       return attn::Status::error("layout, scaling: a number that is none; give ATTN_ROPE_HALF_SPLIT and its like");
     attn::RopeOptions made{.layout = static_cast<attn::RopeLayout>(read.layout),
