@@ -18,6 +18,16 @@ if(TARGET attn_cli)
   install(TARGETS attn_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 endif()
 
+# The licence goes along, under the name that Debian looks for.
+foreach(component runtime development)
+  set(package attn)
+  if(component STREQUAL development)
+    set(package attn-dev)
+  endif()
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${package} RENAME copyright
+    COMPONENT ${component})
+endforeach()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/attn-config.cmake.in ${CMAKE_BINARY_DIR}/attn-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/attn-config-version.cmake COMPATIBILITY SameMinorVersion)

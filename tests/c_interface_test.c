@@ -92,6 +92,8 @@ static void caches(void) {
   options.kv_heads = 1;
   options.key_dim = 2;
   expect(attn_cache_create(&options, &cache) == ATTN_OK, "create");
+  options.value_dim = 0;
+  expect(attn_cache_get_options(cache, &options) == ATTN_OK && options.value_dim == 2, "get_options");
   expect(attn_cache_add_sequence(cache, &sequence) == ATTN_OK, "add_sequence");
   for (token = 0; token < 3; ++token) {
     attn_tensor one_k = rows(k + 2 * token, 1, 1, 2), one_v = rows(v + 2 * token, 1, 1, 2);

@@ -32,7 +32,7 @@ TEST(Accuracy, HoldsOnEveryTarget) {
 
 // Values down to the smallest numbers that there are, beside sinks that take nearly all or nearly nothing.
 TEST(Accuracy, HoldsForSubnormalValuesBesideSinks) {
-  for (std::uint64_t seed = 0; seed < effort(1000); ++seed) {
+  for (std::uint64_t seed = 0; static_cast<int>(seed) < effort(1000); ++seed) {
     const auto keys = static_cast<std::int64_t>(1 + seed % 7);
     Problem problem = normal_problem({1, 1, 1, 3, keys, 4, 8}, seed);
     problem.v =

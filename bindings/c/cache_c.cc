@@ -53,6 +53,23 @@ int attn_cache_create(const attn_cache_options* options, attn_cache** cache) {
 
 void attn_cache_destroy(attn_cache* cache) { delete cache; }
 
+int attn_cache_get_options(const attn_cache* cache, attn_cache_options* options) {
+  return on(cache, [&](const attn::KvCache& c) -> attn::Status {
+    if (!options) return missing("options");
+    if (options->size < sizeof(std::size_t)) return attn::c::no_size("options");
+    const attn::KvCacheOptions& made = c.options();
+    attn_cache_options read{};
+    read.kv_heads = made.kv_heads;
+    read.key_dim = made.key_dim;
+    read.value_dim = made.value_dim ? made.value_dim : made.key_dim;
+    read.type = static_cast<int32_t>(made.type);
+    read.page_tokens = made.page_tokens;
+    read.most_bytes = made.most_bytes.value_or(-1);
+    attn::c::write_sized(read, options);
+    return {};
+  });
+}
+
 int attn_cache_add_sequence(attn_cache* cache, int64_t* sequence) {
   return on(cache, [&](attn::KvCache& c) { return sequence ? c.add_sequence(sequence) : missing("sequence"); });
 }

@@ -189,6 +189,8 @@ ATTN_API void attn_cache_options_init(attn_cache_options* options, size_t size);
 ATTN_API int attn_cache_create(const attn_cache_options* options, attn_cache** cache);
 /* NULL is allowed. */
 ATTN_API void attn_cache_destroy(attn_cache* cache);
+/* What it was made with, also of one that was loaded; value_dim is never 0. options->size is set by the caller. */
+ATTN_API int attn_cache_get_options(const attn_cache* cache, attn_cache_options* options);
 ATTN_API int attn_cache_add_sequence(attn_cache* cache, int64_t* sequence);
 /* To `count` sequences at once; starts may be NULL (not packed), otherwise [count + 1]. */
 ATTN_API int attn_cache_append(attn_cache* cache, const int64_t* sequences, int64_t count, const attn_tensor* k,
