@@ -6,8 +6,8 @@ attn_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # What the binary is built with, what the tests need on top, and what only .ci/run needs.
 build_packages=(g++ cmake ninja-build pkg-config libhwy-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libutf8proc-dev
   libcairo2-dev fonts-dejavu-core)
-test_packages=(libgtest-dev librapidcheck-dev libbenchmark-dev)
-check_packages=(clang-format clang-tidy g++-aarch64-linux-gnu)
+test_packages=(libgtest-dev librapidcheck-dev libbenchmark-dev python3-dev python3-numpy python3-pytest)
+check_packages=(clang-format clang-tidy g++-aarch64-linux-gnu debootstrap dpkg-dev file python3-venv)
 
 say() { printf 'attn: %s\n' "$*" >&2; }
 
@@ -21,6 +21,17 @@ quietly() {
     return 1
   fi
 }
+
+# For scripts that prove something. skip says why it can't be tried here, which is no failure; new_scratch NAME makes the
+# folder $scratch, which goes with the script; must WHAT COMMAND… shows what the command said only if it fails.
+skip() { echo "skipped: $*"; exit 0; }
+fail() { echo "FAILED: $*"; exit 1; }
+new_scratch() {
+  mkdir -p "$attn_root/build"
+  scratch=$(mktemp -d "$attn_root/build/$1-XXXXXX")
+  trap 'rm -rf --one-file-system "$scratch"' EXIT
+}
+must() { quietly "$scratch/said" "${@:2}" || fail "$1"; }
 
 # install_packages NAME…: installs through apt those that are not there yet.
 install_packages() {

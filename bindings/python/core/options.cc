@@ -1,0 +1,214 @@
+#include "bindings/python/core/options.h"
+
+#include <map>
+#include <mutex>
+
+namespace attn::python {
+namespace {
+
+constexpr int64_t kMostThreads = 1024;
+
+// The order of _options.py.
+enum Place : Py_ssize_t {
+  kCausal,
+  kAlign,
+  kWindow,
+  kSinkTokens,
+  kMask,
+  kBias,
+  kAlibi,
+  kSinks,
+  kScale,
+  kSoftcap,
+  kKeyLengths,
+  kQueryLengths,
+  kQueryStarts,
+  kKeyStarts,
+  kKeyOffset,
+  kBf16Products,
+  kThreads,
+};
+
+bool named_alignment(const std::string& text, int32_t* alignment) {
+  if (text == "top-left") *alignment = ATTN_TOP_LEFT;
+  if (text == "bottom-right") *alignment = ATTN_BOTTOM_RIGHT;
+  return text == "top-left" || text == "bottom-right";
+}
+
+// Arrays of NumPy and torch have __index__ as well, for those of one element.
+bool is_number(PyObject* object) { return PyIndex_Check(object) && !PySequence_Check(object); }
+
+// A number of keys, or None for no bound.
+bool take_reach(PyObject* object, int64_t* reach) {
+  if (!given(object)) return true;
+  if (!take_number(object, "window", reach)) return false;
+  return *reach >= 0 || fail(PyExc_ValueError, "window: " + std::to_string(*reach) +
+                                                   " is below 0; give a number of keys, or None for no bound");
+}
+
+// One pool for each number of threads, made when first asked for; they live as long as the program.
+const attn_executor* pool_of(int32_t threads) {
+  static std::mutex mutex;
+  static auto& pools = *new std::map<int32_t, attn_pool*>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  attn_pool*& pool = pools[threads];
+  if (!pool && !succeeded(attn_pool_create(threads, &pool))) return nullptr;
+  return attn_pool_executor(pool);
+}
+
+bool take_flag(PyObject* object, int32_t* flag) {
+  *flag = PyObject_IsTrue(object);
+  return *flag >= 0;
+}
+
+}  // namespace
+
+bool take_number(PyObject* object, const char* name, int64_t* number) {
+  const Object index(PyNumber_Index(object));
+  if (index) *number = PyLong_AsLongLong(index.get());
+  if (index && !PyErr_Occurred()) return true;
+  const bool too_large = index.get() != nullptr;
+  PyErr_Clear();
+  return too_large ? fail(PyExc_ValueError, std::string(name) + ": does not fit 64 bits")
+                   : fail(PyExc_TypeError, std::string(name) + ": no whole number; give one");
+}
+
+bool take_real(PyObject* object, const char* name, double* number) {
+  *number = PyFloat_AsDouble(object);
+  if (!PyErr_Occurred()) return true;
+  PyErr_Clear();
+  return fail(PyExc_TypeError, std::string(name) + ": no number; give one");
+}
+
+bool take_text(PyObject* object, const char* name, std::string* text) {
+  return read_text(object, text) || fail(PyExc_TypeError, std::string(name) + ": no text; give a str");
+}
+
+bool take_numbers(PyObject* list, const char* name, std::vector<int64_t>* numbers) {
+  numbers->clear();
+  const Object items(PySequence_List(list));
+  if (!items) {
+    PyErr_Clear();
+    return fail(PyExc_TypeError, std::string(name) + ": no list of whole numbers; give one");
+  }
+  for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
+    numbers->push_back(0);
+    if (!take_number(PyList_GetItem(items.get(), i), name, &numbers->back())) return false;
+  }
+  return true;
+}
+
+bool Options::take(PyObject* tuple, int64_t query_heads) {
+  attn_options_init(&options_, sizeof options_);
+  if (!given(tuple)) return true;
+  if (!take_causal(at(tuple, kCausal), at(tuple, kAlign)) || !take_window(at(tuple, kWindow))) return false;
+  if (!take_number(at(tuple, kSinkTokens), "sink_tokens", &options_.sink_tokens)) return false;
+  if (!mask_.take(at(tuple, kMask), "mask") || !bias_.take(at(tuple, kBias), "bias")) return false;
+  if (!take_alibi(at(tuple, kAlibi), query_heads) || !sinks_.take(at(tuple, kSinks), "sinks")) return false;
+  options_.mask = mask_.tensor();
+  options_.bias = bias_.tensor();
+  options_.sinks = sinks_.tensor();
+  if (given(at(tuple, kScale)) && !take_real(at(tuple, kScale), "scale", &options_.scale)) return false;
+  if (given(at(tuple, kScale)) && options_.scale != options_.scale)
+    return fail(PyExc_ValueError, "scale: is NaN; give a finite number");
+  if (given(at(tuple, kSoftcap))) {
+    if (!take_real(at(tuple, kSoftcap), "softcap", &options_.softcap)) return false;
+    if (options_.softcap == 0) return fail(PyExc_ValueError, "softcap: 0 is not above 0; leave it out for none");
+  }
+  if (!take_number(at(tuple, kKeyOffset), "key_offset", &options_.key_offset)) return false;
+  return take_lists(tuple) && take_flag(at(tuple, kBf16Products), &options_.bf16_products) &&
+         take_threads(at(tuple, kThreads));
+}
+
+// causal is False, True, or where queries sit; align says so for windows and ALiBi, too.
+bool Options::take_causal(PyObject* causal, PyObject* align) {
+  const bool says_where = given(causal) && !PyBool_Check(causal);
+  options_.causal = says_where || causal == Py_True;
+  if (says_where && given(align))
+    return fail(PyExc_ValueError, "align: given, but causal says already where queries sit; give one of the two");
+  return take_align(says_where ? causal : align, says_where ? "causal" : "align");
+}
+
+bool Options::take_align(PyObject* align, const char* name) {
+  if (!given(align)) return true;
+  if (PyUnicode_Check(align)) {
+    std::string text;
+    if (!take_text(align, name, &text)) return false;
+    return named_alignment(text, &options_.alignment) ||
+           fail(PyExc_ValueError, std::string(name) + ": \"" + text +
+                                      "\" is no alignment; give \"top-left\" (the first query at the first key), "
+                                      "\"bottom-right\" (the last at the last) or a whole number");
+  }
+  options_.alignment = ATTN_OFFSET;
+  if (is_number(align)) return take_number(align, name, &options_.position_offset);
+  if (!take_numbers(align, name, &offsets_)) return false;
+  options_.position_offsets = offsets_.data();
+  options_.sequences = static_cast<int64_t>(offsets_.size());
+  return true;
+}
+
+bool Options::take_window(PyObject* window) {
+  if (!given(window)) return true;
+  if (is_number(window)) return take_reach(window, &options_.window_left);
+  const Object pair(PySequence_List(window));
+  if (!pair || PyList_Size(pair.get()) != 2) {
+    PyErr_Clear();
+    return fail(PyExc_TypeError, "window: neither a number of keys nor a pair (left, right); give one of them");
+  }
+  return take_reach(PyList_GetItem(pair.get(), 0), &options_.window_left) &&
+         take_reach(PyList_GetItem(pair.get(), 1), &options_.window_right);
+}
+
+// True: the standard slopes.
+bool Options::take_alibi(PyObject* alibi, int64_t query_heads) {
+  if (!given(alibi) || alibi == Py_False) return true;
+  if (alibi != Py_True) {
+    if (!alibi_.take(alibi, "alibi")) return false;
+    options_.alibi = alibi_.tensor();
+    return true;
+  }
+  slopes_.resize(static_cast<std::size_t>(query_heads));
+  if (!succeeded(attn_alibi_slopes(static_cast<int32_t>(query_heads), slopes_.data()))) return false;
+  slopes_tensor_ = attn_contiguous(slopes_.data(), ATTN_F32, 1, &query_heads);
+  options_.alibi = &slopes_tensor_;
+  return true;
+}
+
+bool Options::take_lists(PyObject* tuple) {
+  struct List {
+    Place place;
+    const char* name;
+    std::vector<int64_t>* numbers;
+    const int64_t** to;
+    int64_t more_than_sequences;  // starts are one more
+  };
+  for (const List& list : {List{kKeyLengths, "key_lengths", &key_lengths_, &options_.key_lengths, 0},
+                           {kQueryLengths, "query_lengths", &query_lengths_, &options_.query_lengths, 0},
+                           {kQueryStarts, "query_starts", &query_starts_, &options_.query_starts, 1},
+                           {kKeyStarts, "key_starts", &key_starts_, &options_.key_starts, 1}}) {
+    PyObject* object = at(tuple, list.place);
+    if (!given(object)) continue;
+    if (!take_numbers(object, list.name, list.numbers)) return false;
+    const int64_t sequences = static_cast<int64_t>(list.numbers->size()) - list.more_than_sequences;
+    if (sequences < 0) return fail(PyExc_ValueError, std::string(list.name) + ": empty; it begins with 0");
+    if (options_.sequences != 0 && options_.sequences != sequences)
+      return fail(PyExc_ValueError, std::string(list.name) + ": for " + std::to_string(sequences) +
+                                        " sequences, but another list is for " +
+                                        std::to_string(options_.sequences) + "; make them the same");
+    options_.sequences = sequences;
+    *list.to = list.numbers->data();
+  }
+  return true;
+}
+
+bool Options::take_threads(PyObject* threads) {
+  if (!given(threads)) return true;
+  int64_t number = 0;
+  if (!take_number(threads, "threads", &number)) return false;
+  if (number < 1 || number > kMostThreads)
+    return fail(PyExc_ValueError, "threads: " + std::to_string(number) + "; give from 1 to 1024");
+  options_.executor = number == 1 ? attn_inline_executor() : pool_of(static_cast<int32_t>(number));
+  return options_.executor != nullptr;
+}
+
+}  // namespace attn::python
