@@ -15,11 +15,13 @@
 #include "cli/attention_flags.h"
 #include "cli/numbers.h"
 #include "cli/verbs.h"
+#include "explain/cost.h"
 #include "explain/json_number.h"
 
 namespace attn::cli {
 namespace {
 
+using explain::Cost;
 using explain::json_number;
 
 constexpr const char* kFooter = R"(
@@ -33,17 +35,6 @@ struct CostFlags {
   std::string tokens, batch, heads, kv_heads, head_dim, layers, cache_type, threads;
   bool causal = false;
   bool as_json = false;
-};
-
-// Sizes as doubles: products of 64-bit sizes don't fit into 64 bits, and nobody needs their last digit.
-struct Sizes {
-  double tokens, batch, heads, kv_heads, head_dim, layers, cache_element_bytes;
-  bool causal;
-  int threads;
-};
-
-struct Cost {
-  double scores, flops, table_bytes, kv_cache_bytes;
 };
 
 std::int64_t size_or(const char* flag, const std::string& text, std::int64_t otherwise) {
@@ -67,7 +58,7 @@ double cache_element_bytes(const std::string& name, std::int64_t head_dim) {
          (2 * static_cast<double>(head_dim));
 }
 
-Sizes read_sizes(const CostFlags& flags) {
+explain::CostSizes read_sizes(const CostFlags& flags) {
   if (flags.tokens.empty()) throw Failure{2, "-n: not given; say how many tokens, as in -n 100000"};
   const std::int64_t heads = size_or("--heads", flags.heads, 1);
   const std::int64_t kv_heads = size_or("--kv-heads", flags.kv_heads, heads);
@@ -75,29 +66,19 @@ Sizes read_sizes(const CostFlags& flags) {
     throw Failure{2, std::string("--heads: ") + std::to_string(heads) + " is no multiple of " +
                          counted(kv_heads, "key/value head") + "; each of them serves equally many query heads"};
   }
-  return Sizes{
-      .tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
-      .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
-      .heads = static_cast<double>(heads),
-      .kv_heads = static_cast<double>(kv_heads),
-      .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
-      .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
-      .cache_element_bytes = cache_element_bytes(flags.cache_type, size_or("--head-dim", flags.head_dim, 128)),
-      .causal = flags.causal,
-      .threads =
-          static_cast<int>(flags.threads.empty() ? default_executor().threads()
-                                                 : parse_whole("--threads", flags.threads, 1, kMostThreads))};
+  return {.tokens = static_cast<double>(size_or("-n", flags.tokens, 1)),
+          .batch = static_cast<double>(size_or("--batch", flags.batch, 1)),
+          .heads = static_cast<double>(heads),
+          .kv_heads = static_cast<double>(kv_heads),
+          .head_dim = static_cast<double>(size_or("--head-dim", flags.head_dim, 128)),
+          .layers = static_cast<double>(size_or("--layers", flags.layers, 1)),
+          .cache_element_bytes = cache_element_bytes(flags.cache_type, size_or("--head-dim", flags.head_dim, 128)),
+          .causal = flags.causal};
 }
 
-Cost cost_of(const Sizes& sizes) {
-  const double pairs = sizes.causal ? sizes.tokens * (sizes.tokens + 1) / 2 : sizes.tokens * sizes.tokens;
-  Cost cost{};
-  cost.scores = pairs * sizes.heads * sizes.layers * sizes.batch;
-  cost.flops = cost.scores * 4 * sizes.head_dim;
-  cost.table_bytes = sizes.tokens * sizes.tokens * sizes.heads * sizes.layers * sizes.batch * 4;
-  cost.kv_cache_bytes =
-      2 * sizes.tokens * sizes.kv_heads * sizes.head_dim * sizes.layers * sizes.batch * sizes.cache_element_bytes;
-  return cost;
+int threads_of(const CostFlags& flags) {
+  if (flags.threads.empty()) return default_executor().threads();
+  return static_cast<int>(parse_whole("--threads", flags.threads, 1, kMostThreads));
 }
 
 // The peak of this machine; where it can't be measured, the reason.
@@ -119,7 +100,7 @@ double seconds_a_token(const Cost& cost, const Machine& machine) {
   return cost.kv_cache_bytes / (machine.read_gbps * 1e9);
 }
 
-void print_json(const Sizes& sizes, const Cost& cost, const Peak& peak) {
+void print_json(const explain::CostSizes& sizes, const Cost& cost, const Peak& peak) {
   nlohmann::ordered_json object = {{"scores", json_number(cost.scores)},
                                    {"flops", json_number(cost.flops)},
                                    {"table_bytes", json_number(cost.table_bytes)},
@@ -138,14 +119,14 @@ void print_json(const Sizes& sizes, const Cost& cost, const Peak& peak) {
   std::cout << object.dump() << '\n';
 }
 
-void print_sizes(const Sizes& sizes) {
+void print_sizes(const explain::CostSizes& sizes) {
   std::cout << "n " << count_text(sizes.tokens) << ", heads " << count_text(sizes.heads) << ", key/value heads "
             << count_text(sizes.kv_heads) << ", D " << count_text(sizes.head_dim) << ", layers "
             << count_text(sizes.layers) << ", batch " << count_text(sizes.batch)
             << (sizes.causal ? "; causal" : "; every token sees every token") << "\n\n";
 }
 
-void print_amounts(const Sizes& sizes, const Cost& cost) {
+void print_amounts(const explain::CostSizes& sizes, const Cost& cost) {
   std::cout << "scores      " << count_text(cost.scores) << '\n'
             << "            = " << (sizes.causal ? "n·(n + 1)/2" : "n²") << " · heads · layers · batch\n"
             << "operations  " << count_text(cost.flops) << '\n'
@@ -174,9 +155,9 @@ void print_time(const Cost& cost, const Peak& peak) {
 }
 
 void print_cost(const CostFlags& flags) {
-  const Sizes sizes = read_sizes(flags);
+  const explain::CostSizes sizes = read_sizes(flags);
   const Cost cost = cost_of(sizes);
-  const Peak peak = measure_peak(sizes.threads);
+  const Peak peak = measure_peak(threads_of(flags));
   if (flags.as_json) return print_json(sizes, cost, peak);
   print_sizes(sizes);
   print_amounts(sizes, cost);

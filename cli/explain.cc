@@ -2,16 +2,20 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "attn/attention.h"
 #include "attn/diagnose.h"
 #include "cli/attention_flags.h"
+#include "cli/explain_page.h"
 #include "cli/numbers.h"
+#include "cli/page_resource.h"
 #include "cli/verbs.h"
 #include "explain/changes.h"
 #include "explain/explanation.h"
@@ -44,25 +48,27 @@ struct ExplainFlags {
 };
 
 void refuse_what_is_not_built(const ExplainFlags& flags) {
-  const std::string missing = flags.backward ? "--backward" : flags.format == "html" ? "--format html" : "";
-  if (!missing.empty()) throw Failure{2, missing + " is not available in this version"};
+  if (flags.backward) throw Failure{2, "--backward is not available in this version"};
 }
 
-explain::Format format_of(const ExplainFlags& flags) {
+// Nothing stands for the page, which is no document of explain/.
+std::optional<explain::Format> format_of(const ExplainFlags& flags) {
   if (flags.as_json && !flags.format.empty() && flags.format != "json") {
     throw Failure{2, "--json: --format " + flags.format + " is given as well; leave one out"};
   }
   const std::string name = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
+  if (name == "html" && !page()) throw Failure{2, std::string("--format html: ") + kNoPage};
+  if (name == "html") return std::nullopt;
   if (const auto format = explain::format_named(name)) return *format;
-  throw Failure{2, "--format: \"" + name + "\" is none; give text, markdown, latex or json"};
+  throw Failure{2, "--format: \"" + name + "\" is none; give text, markdown, latex, html or json"};
 }
 
-void check_mistake(const std::string& id, explain::Format format) {
-  const bool in_json = format == explain::Format::json;
-  if (id.empty() || find_mistake(id) || (id == "all" && !in_json)) return;
+void check_mistake(const std::string& id, std::optional<explain::Format> format) {
+  const bool has_all = format && *format != explain::Format::json;
+  if (id.empty() || find_mistake(id) || (id == "all" && has_all)) return;
   std::string ids;
   for (const Mistake& mistake : mistakes()) ids += (ids.empty() ? "" : ", ") + std::string(mistake.id);
-  throw Failure{2, "--mistake: \"" + id + "\" is none; give " + (in_json ? "" : "all, or ") + "one of " + ids};
+  throw Failure{2, "--mistake: \"" + id + "\" is none; give " + (has_all ? "all, or " : "") + "one of " + ids};
 }
 
 void check_output(const ExplainFlags& flags) {
@@ -188,6 +194,31 @@ std::string render(explain::Format format, const reference::Problem& problem, co
   return explain::explanation(format, problem, trace, find_mistake(mistake), remarks);
 }
 
+void check_page_shows(const AttentionFlags& flags) {
+  for (const auto& [name, file] : {std::pair("--mask", &flags.mask), std::pair("--sinks", &flags.sinks)}) {
+    if (file->empty()) continue;
+    throw Failure{2, std::string(name) + ": " + *file + ", but the page of --format html shows no files yet; " +
+                         "leave it out, or choose another format"};
+  }
+}
+
+// The page, given the problem as it was read and all that the flags say of it.
+std::string rendered_page(const ExplainFlags& flags, const reference::Problem& problem) {
+  PageLesson lesson{.problem = problem, .changes = flags.changes, .mistake = flags.mistake};
+  const AttentionFlags& attention = flags.attention;
+  for (const auto& [name, value] :
+       {std::pair("causal", attention.causal), std::pair("align", attention.align),
+        std::pair("scale", attention.scale), std::pair("window", attention.window),
+        std::pair("sink-tokens", attention.sink_tokens), std::pair("softcap", attention.softcap),
+        std::pair("lengths", attention.lengths), std::pair("heads", flags.heads), std::pair("tiles", flags.tiles),
+        std::pair("alibi", std::string(attention.alibi ? "true" : "")),
+        std::pair("cache", std::string(flags.cache ? "true" : ""))}) {
+    if (!value.empty()) lesson.options.emplace(name, value);
+  }
+  if (!flags.order.empty()) shuffle_lesson(parse_whole_list("--shuffle", flags.order), &lesson);
+  return page_with({{"specification", specification_of(lesson)}});
+}
+
 // How the problem is worked, and the setup that its options point into.
 AttentionSetup apply_flags(const ExplainFlags& flags, reference::Problem* problem) {
   if (!flags.heads.empty()) problem->heads = parse_whole("--heads", flags.heads, 1, kMostHeads);
@@ -214,7 +245,7 @@ void write(const ExplainFlags& flags, const std::string& text) {
 
 void run_explain(ExplainFlags flags) {
   refuse_what_is_not_built(flags);
-  const explain::Format format = format_of(flags);
+  const std::optional<explain::Format> format = format_of(flags);
   check_mistake(flags.mistake, format);
   check_output(flags);
   check_contradictions(flags);
@@ -227,9 +258,11 @@ void run_explain(ExplainFlags flags) {
   const Status fits = reference::trace(problem, &trace);
   if (!fits.ok()) throw Failure{2, flags.specification + ": " + fits.message()};
 
+  const reference::Problem as_read = problem;
   const std::vector<std::string> remarks = change(flags, &problem);
   AttentionSetup setup;
   try {
+    if (!format) check_page_shows(flags.attention);
     setup = apply_flags(flags, &problem);
     problem.options = setup.options;
     problem.cache = flags.cache;
@@ -238,7 +271,7 @@ void run_explain(ExplainFlags flags) {
   } catch (const Failure& failure) {
     throw in_file(failure, flags.specification, taken);
   }
-  write(flags, render(format, problem, trace, remarks, flags.mistake));
+  write(flags, format ? render(*format, problem, trace, remarks, flags.mistake) : rendered_page(flags, as_read));
 }
 
 }  // namespace
@@ -259,7 +292,7 @@ void add_explain(CLI::App& program) {
   verb->add_option("--heads", flags->heads, "Split the columns into so many heads");
   verb->add_option("--mistake", flags->mistake,
                    "Make a known mistake beside the right numbers, as in scale-missing; all: the whole catalogue");
-  verb->add_option("--format", flags->format, "text, markdown, latex or json");
+  verb->add_option("--format", flags->format, "text, markdown, latex, html (a page to change things in) or json");
   verb->add_flag("--json", flags->as_json, "The same as --format json: every number in full");
   verb->add_option("-o,--output", flags->output, "Write to a file instead; - is standard output");
   // Named in the manual, not built yet: known here so that it is refused by name.

@@ -1,7 +1,5 @@
 // The command line: finds the verb, runs it, and turns whatever goes wrong into one line on stderr.
 // Exit codes: 0 done, 1 the answer is no, 2 wrong use or bad input.
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
@@ -22,9 +20,6 @@
 namespace attn::cli {
 namespace {
 
-// Verbs that have a name but nothing behind it yet.
-constexpr std::array<std::string_view, 1> kPlannedVerbs = {"explore"};
-
 constexpr const char* kFooter = R"(
 Tensors are files: .npy, .npz:NAME or .safetensors:NAME. Exit codes: 0 done, 1 the answer is no, 2 wrong use.
 Environment: ATTN_ISA=avx2 forces a SIMD target (attn info lists them), ATTN_THREADS=4 sets the threads.
@@ -44,6 +39,7 @@ void add_verbs(CLI::App& program) {
   add_map(program);
   add_generate(program);
   add_bench(program);
+  add_explore(program);
   add_info(program);
 }
 
@@ -72,9 +68,7 @@ void check_verb(const CLI::App& program, const std::string& verb) {
     if (known->get_name() == verb) return;
     names += (names.empty() ? "" : ", ") + known->get_name();
   }
-  const bool planned = std::find(kPlannedVerbs.begin(), kPlannedVerbs.end(), verb) != kPlannedVerbs.end();
-  throw Failure{2, (planned ? verb + " is not available in this version" : "\"" + verb + "\" is no verb") +
-                       "; the verbs are " + names + " (attn --help)"};
+  throw Failure{2, "\"" + verb + "\" is no verb; the verbs are " + names + " (attn --help)"};
 }
 
 // An empty text would pass for a flag that was not given. Only a prompt may be empty.

@@ -1,5 +1,4 @@
 // attn map: what every head of a real model looks at.
-#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -16,7 +15,6 @@
 #include "cli/models.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
-#include "cli/usage.h"
 #include "cli/verbs.h"
 #include "model/encoder.h"
 #include "model/head_roles.h"
@@ -148,8 +146,7 @@ void run_map(const MapFlags& flags) {
   const std::string path = model_path(flags.model);
   std::unique_ptr<model::TextModel> model;
   require(model::load_model(path, pool ? *pool : default_executor(), &model));
-  const std::string name = one_line(std::filesystem::path(path).filename().string()) + ", " +
-                           counted(model->layers(), "layer") + " of " + counted(model->heads(), "head");
+  const std::string name = model_name(path, *model);
   const Choice choice = choose(flags, *model);
   flags.roles ? measure_roles(flags, *model, name, choice) : map_text(flags, *model, name, choice);
 }

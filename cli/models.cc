@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "cli/numbers.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 namespace attn::cli {
@@ -46,6 +48,11 @@ std::string model_path(const std::string& model) {
                          "\"; give a path, or one of the names smollm2 and minilm"};
   }
   return model;
+}
+
+std::string model_name(const std::string& path, const model::TextModel& model) {
+  return one_line(fs::path(path).filename().string()) + ", " + counted(model.layers(), "layer") + " of " +
+         counted(model.heads(), "head");
 }
 
 }  // namespace attn::cli

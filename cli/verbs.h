@@ -28,6 +28,7 @@ void require(const Status& status);
 
 /// Each adds its subcommand, with flags, help and callback, to the program.
 void add_explain(CLI::App& program);
+void add_explore(CLI::App& program);
 void add_run(CLI::App& program);
 void add_check(CLI::App& program);
 void add_probe(CLI::App& program);

@@ -5,9 +5,18 @@ attn_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
 # What the binary is built with, what the tests need on top, and what only .ci/run needs.
 build_packages=(g++ cmake ninja-build pkg-config libhwy-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libutf8proc-dev
-  libcairo2-dev fonts-dejavu-core)
+  libcairo2-dev fonts-dejavu-core libcpp-httplib-dev)
 test_packages=(libgtest-dev librapidcheck-dev libbenchmark-dev python3-dev python3-numpy python3-pytest)
 check_packages=(clang-format clang-tidy g++-aarch64-linux-gnu debootstrap dpkg-dev file python3-venv)
+
+# What the page is built with: 0.8 GB, so only on request. npm comes with node, but for Debian's own.
+page_packages=(emscripten node-acorn)
+install_page_tools() {
+  local tools=("${page_packages[@]}")
+  command -v node >/dev/null || tools+=(nodejs)
+  command -v npm >/dev/null || tools+=(npm)
+  install_packages "${tools[@]}"
+}
 
 say() { printf 'attn: %s\n' "$*" >&2; }
 

@@ -157,8 +157,7 @@ TEST_F(Refusals, Files) {
 }
 
 TEST_F(Refusals, Arguments) {
-  expect({{{"frobnicate"}, "\"frobnicate\" is no verb"},
-          {{"--frobnicate"}, "--frobnicate"},
+  expect({{{"--frobnicate"}, "--frobnicate"},
           {run_with({"--frobnicate"}), "\"--frobnicate\" is not an argument here; attn run --help"},
           {run_with({"--causal", "top-left"}), "write it as --causal=top-left"},
           {run_with({"leftover"}), "\"leftover\" is not an argument here"},
@@ -174,13 +173,9 @@ TEST_F(Refusals, Arguments) {
           {{"run", "--q"}, "--q: no value follows it; write --q FILE[:NAME]"}});
 }
 
-TEST_F(Refusals, WhatIsNotBuiltYetHasAName) {
-  for (const std::string verb : {"explore"}) {
-    expect({{{verb},
-             "attn: " + verb + " is not available in this version; the verbs are explain, run, check, probe, cost"},
-            {{verb, "--help"}, verb + " is not available in this version"}});
-  }
-  expect({{{"cost", "-n", "10", "--cache-type", "q4"}, "--cache-type: \"q4\" is none; give f32, bf16, f16 or q8"}});
+TEST_F(Refusals, NamesThatAreNone) {
+  expect({{{"frobnicate"}, "attn: \"frobnicate\" is no verb; the verbs are explain, run, check, probe, cost, map"},
+          {{"cost", "-n", "10", "--cache-type", "q4"}, "--cache-type: \"q4\" is none; give f32, bf16, f16 or q8"}});
 }
 
 TEST_F(Refusals, HostileSizes) {

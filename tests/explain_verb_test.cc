@@ -125,7 +125,6 @@ TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
   expect_refused({"--backward"}, "--backward is not available in this version");
   expect_refused({"--mistake", "no-scale"}, "--mistake: \"no-scale\" is none; give all, or one of scale-missing");
   expect_refused({"--mistake", "all", "--json"}, "--mistake: \"all\" is none; give one of scale-missing");
-  expect_refused({"--format", "html", "-o", "x.html"}, "--format html is not available in this version");
 }
 
 TEST_F(Explain, RefusesWhatDoesNotFit) {

@@ -1,0 +1,85 @@
+// Every head's table, small, on one canvas: thousands of elements would be slow.
+import { useEffect, useRef } from "preact/hooks";
+import type { MapInfo } from "./map-source";
+
+interface Props {
+  info: MapInfo;
+  thumbnails: { side: number; values: Uint8Array };
+  layer: number;
+  head: number;
+  onPick: (layer: number, head: number) => void;
+}
+
+const CELL = 34, GAP = 4, MARGIN = 26;
+
+/** The colours of weight 0 and weight 1, as the page's style has them now. */
+export function colours(element: Element): [number, number, number][] {
+  const style = getComputedStyle(element), probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!;
+  return ["--card", "--plus"].map((name) => {
+    probe.fillStyle = style.getPropertyValue(name);
+    probe.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
+    return [red, green, blue];
+  });
+}
+
+/** Values from 0 to 255 as pixels between the two colours. */
+export function pixels(values: ArrayLike<number>, width: number, height: number, [low, high]: [number, number, number][]): ImageData {
+  const image = new ImageData(width, height);
+  for (let n = 0; n < width * height; ++n) {
+    const share = values[n] / 255;
+    for (let c = 0; c < 3; ++c) image.data[4 * n + c] = low[c] + (high[c] - low[c]) * share;
+    image.data[4 * n + 3] = 255;
+  }
+  return image;
+}
+
+export function Grid({ info, thumbnails, layer, head, onPick }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const step = CELL + GAP, width = MARGIN + info.heads * step, height = MARGIN + info.layers * step;
+  useEffect(() => {
+    const context = canvas.current!.getContext("2d")!, { side, values } = thumbnails;
+    const style = getComputedStyle(canvas.current!), two = colours(canvas.current!);
+    const small = document.createElement("canvas");
+    small.width = small.height = side;
+    context.clearRect(0, 0, width, height);
+    context.imageSmoothingEnabled = side > CELL;
+    context.fillStyle = style.getPropertyValue("--soft");
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "center";
+    for (let h = 0; h < info.heads; ++h) context.fillText(String(h), MARGIN + h * step + CELL / 2, 14);
+    for (let l = 0; l < info.layers; ++l) {
+      context.fillText(String(l), 11, MARGIN + l * step + CELL / 2 + 4);
+      for (let h = 0; h < info.heads; ++h) {
+        const begin = (l * info.heads + h) * side * side;
+        small.getContext("2d")!.putImageData(pixels(values.subarray(begin, begin + side * side), side, side, two), 0, 0);
+        context.drawImage(small, MARGIN + h * step, MARGIN + l * step, CELL, CELL);
+      }
+    }
+  }, [thumbnails, document.documentElement.dataset.theme]);
+  useEffect(() => {
+    const frame = canvas.current!.parentElement!, top = MARGIN + layer * step;
+    if (top < frame.scrollTop || top + step > frame.scrollTop + frame.clientHeight) frame.scrollTop = top - frame.clientHeight / 2;
+  }, [layer]);
+  const at = (event: MouseEvent): [number, number] | undefined => {
+    const box = canvas.current!.getBoundingClientRect();
+    const x = Math.floor(((event.clientX - box.left) * (width / box.width) - MARGIN) / step);
+    const y = Math.floor(((event.clientY - box.top) * (height / box.height) - MARGIN) / step);
+    return x >= 0 && x < info.heads && y >= 0 && y < info.layers ? [y, x] : undefined;
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const moves: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    onPick(Math.min(info.layers - 1, Math.max(0, layer + move[0])), Math.min(info.heads - 1, Math.max(0, head + move[1])));
+  };
+  return (
+    <div class="scroll grid">
+      <canvas ref={canvas} width={width} height={height} tabIndex={0} role="application"
+        aria-label={`All ${info.layers * info.heads} heads; arrow keys choose one. Chosen: layer ${layer}, head ${head}`}
+        onClick={(event) => { const place = at(event); if (place) onPick(...place); }} onKeyDown={onKeyDown} />
+      <div class="chosen" style={{ left: MARGIN + head * step - 2, top: MARGIN + layer * step - 2, width: CELL + 4, height: CELL + 4 }} />
+    </div>
+  );
+}

@@ -1,0 +1,139 @@
+// The page: what is shown, its history, its address, and the keys that work everywhere.
+import { render } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import "./style.css";
+import { Cache } from "./cache";
+import { CostView } from "./cost";
+import { Engine, type Specification, type Trace } from "./engine";
+import { Hand } from "./hand";
+import { Heads } from "./heads";
+import { Scale } from "./scaling";
+import { EXAMPLE, History, VIEWS, fromHash, initial, toHash, type State, type View } from "./state";
+import { Tiles } from "./tiles";
+
+const INTRODUCTIONS: Record<View, string> = {
+  hand: "softmax(q·kᵀ/√d + mask)·v, number by number. Change any of the inputs and see what follows.",
+  tiles: "The same result as FlashAttention gets it.",
+  cache: "How a model writes on without beginning anew.",
+  scale: "What one root is for.",
+  cost: "Numbers behind long texts.",
+  heads: "What the heads of a trained model look at, in your own text.",
+};
+
+/** What a server or a file has put into the page. */
+function given(): { specification?: Specification; server?: { model: string | null } } {
+  try {
+    return JSON.parse(document.getElementById("given")!.textContent!) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function firstState(): State {
+  const state = fromHash(location.hash), specification = given().specification;
+  return location.hash.length > 1 || !specification ? state : { ...state, specification };
+}
+
+/** What a view asks the engine for: by hand one tile that holds all keys, whose exponentials are shown. */
+function specificationFor(state: State): Specification {
+  const { specification, view } = state;
+  if (view === "tiles") return { ...specification, tiles: state.tile, mistake: undefined };
+  if (view === "cache") return { ...specification, cache: true, tiles: undefined, mistake: undefined };
+  return { ...specification, tiles: specification.tokens.length, cache: undefined };
+}
+
+function Page({ engine }: { engine: Engine }) {
+  const history = useMemo(() => new History(firstState()), []);
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
+  const [theme, setTheme] = useState(() => localStorage.getItem("attn-theme") ?? "auto");
+  const mistakes = useMemo(() => engine.mistakes(), []);
+  const trusted = useRef<Trace>();
+  const state = history.now;
+
+  const go = (next: State) => { history.go(next); redraw(0); };
+  const change = (part: Partial<State>) => go({ ...history.now, ...part });
+  const undo = () => { history.undo(); redraw(0); };
+  const redo = () => { history.redo(); redraw(0); };
+
+  useLayoutEffect(() => { window.history.replaceState(null, "", toHash(state)); });
+  useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem("attn-theme", theme); }, [theme]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const typing = event.target instanceof HTMLInputElement && event.target.type !== "checkbox" && event.target.type !== "range";
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
+        event.preventDefault();
+        event.shiftKey ? redo() : undo();
+      }
+      const digit = Number(event.key);
+      if (event.altKey && digit >= 1 && digit <= VIEWS.length) { event.preventDefault(); change({ view: VIEWS[digit - 1][0], step: 0 }); }
+    };
+    const onHash = () => { if (location.hash !== toHash(history.now)) go(fromHash(location.hash)); };
+    addEventListener("keydown", onKey);
+    addEventListener("hashchange", onHash);
+    return () => { removeEventListener("keydown", onKey); removeEventListener("hashchange", onHash); };
+  }, []);
+
+  const needsTrace = state.view === "hand" || state.view === "tiles" || state.view === "cache";
+  const begin = performance.now();
+  const worked = useMemo(() => (needsTrace ? engine.work(specificationFor(state)) : undefined),
+    [needsTrace && state.specification, state.view, state.view === "tiles" && state.tile]);
+  document.documentElement.dataset.workMs = (performance.now() - begin).toFixed(2);
+  const problem = worked && "error" in worked ? worked.error : "";
+  if (worked && !("error" in worked)) trusted.current = worked;
+  const trace = worked && !("error" in worked) ? worked : undefined;
+  const head = trace ? Math.min(state.head, trace.heads.length - 1) : 0;
+
+  return (
+    <>
+      <header>
+        <h1>attn <small>attention you can touch</small></h1>
+        <nav aria-label="Views">
+          {VIEWS.map(([view, title], n) => (
+            <a href={toHash({ ...state, view })} aria-current={view === state.view ? "page" : undefined} title={`Alt+${n + 1}`}
+              onClick={(event) => { event.preventDefault(); change({ view, step: 0 }); }}>{title}</a>
+          ))}
+        </nav>
+        <div class="tools">
+          <button onClick={undo} disabled={!history.canUndo} title="Ctrl+Z" aria-label="Undo">↶</button>
+          <button onClick={redo} disabled={!history.canRedo} title="Ctrl+Shift+Z" aria-label="Redo">↷</button>
+          <button onClick={() => go({ ...initial(), view: state.view })} disabled={state.specification === EXAMPLE}>example</button>
+          <button onClick={() => void navigator.clipboard?.writeText(location.href)} title="The address holds all numbers">copy link</button>
+          <button onClick={() => setTheme(theme === "dark" ? "light" : theme === "light" ? "auto" : "dark")} title="Light, dark, or as the system">{theme}</button>
+        </div>
+      </header>
+      <main>
+        <p class="introduction">{INTRODUCTIONS[state.view]}</p>
+        {problem && (
+          <p class="problem" role="alert">
+            {problem}. <button onClick={undo} disabled={!history.canUndo}>undo</button> <button onClick={() => go({ ...initial(), view: state.view })}>the example</button>
+          </p>
+        )}
+        {trace && state.view === "hand" && (
+          <Hand engine={engine} specification={state.specification} trace={trace} mistakes={mistakes} head={head}
+            onHead={(next) => change({ head: next })} onChange={(specification) => change({ specification })} />
+        )}
+        {trace && state.view === "tiles" && (
+          <Tiles trace={trace} head={head} tile={state.tile} query={state.query} step={state.step} onChange={change} />
+        )}
+        {trace && state.view === "cache" && <Cache trace={trace} head={head} step={state.step} onChange={change} />}
+        {state.view === "scale" && <Scale engine={engine} settings={state.scale} onChange={(scale) => change({ scale })} />}
+        {state.view === "cost" && <CostView engine={engine} settings={state.cost} onChange={(cost) => change({ cost })} />}
+        {state.view === "heads" && <Heads model={given().server?.model ?? undefined} settings={state.heads} onChange={(heads) => change({ heads })} />}
+      </main>
+      <footer>
+        Computed here by attn's own C++ in WebAssembly, in float64; full digits are in the titles and the CSV. Weights show where values come
+        from, not why a model says something.
+      </footer>
+    </>
+  );
+}
+
+const root = document.getElementById("page")!;
+Engine.load().then(
+  (engine) => {
+    root.textContent = "";
+    render(<Page engine={engine} />, root);
+    document.documentElement.dataset.readyMs = performance.now().toFixed(0);
+  },
+  (error) => { root.textContent = `attn could not start here: ${error}. It needs a browser with WebAssembly.`; },
+);

@@ -1,0 +1,241 @@
+// What the page shows, its history, and how an address holds it.
+import type { Matrix, Specification } from "./engine";
+
+export type View = "hand" | "tiles" | "cache" | "scale" | "cost" | "heads";
+export const VIEWS: [View, string][] = [
+  ["hand", "By hand"],
+  ["tiles", "Tiles"],
+  ["cache", "KV cache"],
+  ["scale", "Why √d"],
+  ["cost", "What it costs"],
+  ["heads", "Real heads"],
+];
+
+export interface ScaleSettings {
+  dim: number;
+  seed: number;
+  scores: number[];
+}
+
+export interface CostSettings {
+  tokens: number;
+  heads: number;
+  kvHeads: number;
+  headDim: number;
+  layers: number;
+  causal: boolean;
+}
+
+export interface HeadsSettings {
+  text: string;
+  from: number;
+  to: number;
+  layer: number;
+  head: number;
+}
+
+export interface State {
+  view: View;
+  specification: Specification;
+  head: number;
+  tile: number;
+  query: number;
+  step: number;
+  scale: ScaleSettings;
+  cost: CostSettings;
+  heads: HeadsSettings;
+}
+
+export const EXAMPLE: Specification = {
+  tokens: ["order", "4471", "shipped"],
+  x: [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]],
+  wq: [[1, 0], [0, 1], [1, 1], [0, 0]],
+  wk: [[1, 0], [0, 0], [1, 1], [0, 1]],
+  wv: [[1, 0], [0, 1], [2, 0], [0, 3]],
+  causal: true,
+};
+
+export function initial(): State {
+  return {
+    view: "hand",
+    specification: EXAMPLE,
+    head: 0,
+    tile: 1,
+    query: 2,
+    step: 0,
+    scale: { dim: 128, seed: 1, scores: [11, 0, -11] },
+    cost: { tokens: 1000, heads: 32, kvHeads: 8, headDim: 128, layers: 32, causal: true },
+    heads: { text: "I ordered a kettle and a toaster last week. The kettle arrived but it was broken.", from: 15, to: -1, layer: 25, head: 2 },
+  };
+}
+
+/** Only what differs from the beginning, so that short links stay short. */
+export function toHash(state: State): string {
+  const start = initial() as unknown as Record<string, unknown>;
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(state)) {
+    if (key !== "view" && JSON.stringify(value) !== JSON.stringify(start[key])) kept[key] = value;
+  }
+  const rest = Object.keys(kept).length ? `:${encodeURIComponent(JSON.stringify(kept))}` : "";
+  return `#${state.view}${rest}`;
+}
+
+/** What an address says; what it does not say, or says wrongly, is as at the beginning. */
+export function fromHash(hash: string): State {
+  const state = initial();
+  const match = /^#([a-z]+)(?::(.*))?$/s.exec(hash);
+  if (!match) return state;
+  if (VIEWS.some(([view]) => view === match[1])) state.view = match[1] as View;
+  try {
+    const given = JSON.parse(decodeURIComponent(match[2] ?? "null"));
+    if (given && typeof given === "object") {
+      if (given.specification && Array.isArray(given.specification.tokens)) state.specification = given.specification;
+      for (const key of ["head", "tile", "query", "step"] as const) {
+        if (Number.isInteger(given[key]) && given[key] >= 0) state[key] = given[key];
+      }
+      if (isScale(given.scale)) state.scale = given.scale;
+      if (isCost(given.cost)) state.cost = given.cost;
+      if (isHeads(given.heads)) state.heads = given.heads;
+    }
+  } catch {
+    // An address that was cut short shows the beginning.
+  }
+  return state;
+}
+
+function isScale(value: ScaleSettings | undefined): value is ScaleSettings {
+  return Boolean(value) && Number.isInteger(value!.dim) && value!.dim >= 1 && value!.dim <= 512 && Number.isInteger(value!.seed) &&
+    Array.isArray(value!.scores) && value!.scores.length > 0 && value!.scores.every((score) => Number.isFinite(score));
+}
+
+function isCost(value: CostSettings | undefined): value is CostSettings {
+  return Boolean(value) &&
+    [value!.tokens, value!.heads, value!.kvHeads, value!.headDim, value!.layers].every((size) => Number.isFinite(size) && size >= 1);
+}
+
+function isHeads(value: HeadsSettings | undefined): value is HeadsSettings {
+  return Boolean(value) && typeof value!.text === "string" && Number.isInteger(value!.to) &&
+    [value!.from, value!.layer, value!.head].every((one) => Number.isInteger(one) && one >= 0);
+}
+
+/** States that were, and those that were undone. */
+export class History {
+  private past: State[] = [];
+  private future: State[] = [];
+
+  constructor(public now: State) {}
+
+  /** Undo goes back over changes of numbers, not over where one looked. */
+  go(next: State): void {
+    if (JSON.stringify(next.specification) !== JSON.stringify(this.now.specification) || next.scale !== this.now.scale ||
+        next.cost !== this.now.cost) {
+      this.past.push(this.now);
+      this.future = [];
+    }
+    this.now = next;
+  }
+  get canUndo(): boolean {
+    return this.past.length > 0;
+  }
+  get canRedo(): boolean {
+    return this.future.length > 0;
+  }
+  undo(): void {
+    const before = this.past.pop();
+    if (!before) return;
+    this.future.push(this.now);
+    this.now = { ...before, view: this.now.view };
+  }
+  redo(): void {
+    const after = this.future.pop();
+    if (!after) return;
+    this.past.push(this.now);
+    this.now = { ...after, view: this.now.view };
+  }
+}
+
+// ---- Changes of a specification -------------------------------------------------------------------------------------------
+
+export const MOST_TOKENS = 64;
+
+const INPUTS = ["x", "q", "k", "v"] as const;
+const replaced = (matrix: Matrix, row: number, column: number, value: number): Matrix =>
+  matrix.map((line, r) => (r === row ? line.map((one, c) => (c === column ? value : one)) : line));
+
+/** Where q, k and v come from X, a row of theirs that is changed by hand is a "set", as attn explain has it. */
+export function setNumber(specification: Specification, name: string, row: number, column: number, value: number,
+  shown: Matrix): Specification {
+  const own = specification[name as keyof Specification] as Matrix | undefined;
+  if (own) return { ...specification, [name]: replaced(own, row, column, value) };
+  const line = shown[row].map((one, c) => (c === column ? value : one));
+  return { ...specification, set: [...without(specification.set, name, row), `${name}[${row}]=${line.join(",")}`] };
+}
+
+/** The changes by hand but for those of one row. */
+export function without(set: string[] | undefined, name: string, row: number): string[] {
+  return (set ?? []).filter((change) => !change.startsWith(`${name}[${row}]=`));
+}
+
+export function setMatrix(specification: Specification, name: string, matrix: Matrix): Specification {
+  return { ...specification, [name]: matrix };
+}
+
+export function addToken(specification: Specification): Specification {
+  const next: Specification = { ...specification, tokens: [...specification.tokens, newName(specification.tokens)] };
+  for (const name of INPUTS) {
+    const matrix = specification[name];
+    if (matrix) next[name] = [...matrix, matrix[0].map((_, c) => (c === 0 ? 1 : 0))];
+  }
+  return next;
+}
+
+function newName(tokens: string[]): string {
+  let number = tokens.length + 1;
+  while (tokens.includes(`token ${number}`)) ++number;
+  return `token ${number}`;
+}
+
+/** Rows behind the removed one move up, and so do the changes by hand that name them. */
+export function removeToken(specification: Specification, row: number): Specification {
+  const keep = <T>(list: T[]) => list.filter((_, r) => r !== row);
+  const next: Specification = { ...specification, tokens: keep(specification.tokens) };
+  for (const name of INPUTS) {
+    const matrix = specification[name];
+    if (matrix) next[name] = keep(matrix);
+  }
+  next.set = (specification.set ?? []).flatMap((change) => {
+    const match = /^([a-z]+)\[(\d+)\]=(.*)$/.exec(change);
+    if (!match || Number(match[2]) === row) return [];
+    return [`${match[1]}[${Number(match[2]) - (Number(match[2]) > row ? 1 : 0)}]=${match[3]}`];
+  });
+  return next;
+}
+
+/** A column of X, and with it a row of each matrix; or a column of W_Q and W_K together, or of W_V. */
+export function resize(specification: Specification, what: "x" | "key" | "value", by: 1 | -1): Specification {
+  const columns = (matrix: Matrix | undefined, fill: number) =>
+    matrix && matrix.map((line) => (by > 0 ? [...line, fill] : line.slice(0, -1)));
+  const rows = (matrix: Matrix | undefined) =>
+    matrix && (by > 0 ? [...matrix, matrix[0].map(() => 0)] : matrix.slice(0, -1));
+  const { x, wq, wk, wv, q, k, v } = specification;
+  const next = { ...specification, set: [] as string[] };
+  if (what === "x") Object.assign(next, { x: columns(x, 0), wq: rows(wq), wk: rows(wk), wv: rows(wv) });
+  else if (what === "key") Object.assign(next, x ? { wq: columns(wq, 0), wk: columns(wk, 0) } : { q: columns(q, 0), k: columns(k, 0) });
+  else Object.assign(next, x ? { wv: columns(wv, 0) } : { v: columns(v, 0) });
+  return next;
+}
+
+/** q, k and v as numbers of their own, without X and its matrices. */
+export function detached(specification: Specification, q: Matrix, k: Matrix, v: Matrix): Specification {
+  const { x: _x, wq: _wq, wk: _wk, wv: _wv, set: _set, ...rest } = specification;
+  return { ...rest, q, k, v };
+}
+
+/** Rows of numbers as they are copied from a spreadsheet, a Python list or plain text; nothing where a row differs in length. */
+export function parseMatrix(text: string): Matrix | undefined {
+  const lines = text.replace(/\]\s*,?\s*\[/g, "\n").replace(/[[\]()]/g, " ").split(/[\n;]/).map((line) => line.trim());
+  const rows = lines.filter(Boolean).map((line) => line.split(/[\s,\t]+/).filter(Boolean).map((one) => Number(one.replace("−", "-"))));
+  const width = rows[0]?.length ?? 0;
+  const fits = width > 0 && rows.every((row) => row.length === width && row.every((one) => Number.isFinite(one)));
+  return fits ? rows : undefined;
+}

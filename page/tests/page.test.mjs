@@ -1,0 +1,283 @@
+// The page as a person uses it: numbers, switches, links, keys, small screens, dark mode, and nothing from elsewhere.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, statSync, mkdirSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { digits, eventually, launch, open, PAGE, shown } from "./browser.mjs";
+
+const SPEC = new URL("../../../shared/spec/by-hand.json", import.meta.url).pathname;
+const PICTURES = process.env.ATTN_PICTURES;
+let browser;
+before(async () => { browser = await launch(); });
+after(async () => { await browser.close(); });
+
+/** Opens, runs, and holds the page to it that nothing went wrong in it. */
+async function on(hash, use, options) {
+  const opened = await open(browser, hash, options);
+  try {
+    await use(opened.page);
+    assert.deepEqual(opened.problems, []);
+  } finally {
+    await opened.close();
+  }
+}
+
+const near = (actual, expected) => actual.forEach((row, r) => row.forEach((value, c) =>
+  assert.ok(value === expected[r][c] || Math.abs(value - expected[r][c]) < 1e-12, `${value} is not ${expected[r][c]}`)));
+
+test("the worked example has the numbers of the specification", { skip: !existsSync(SPEC) && "skipped: by-hand.json is not here" }, () =>
+  on("", async (page) => {
+    const { expect } = JSON.parse(readFileSync(SPEC, "utf8"));
+    for (const name of ["q", "k", "v", "scores"]) near(await digits(page, name), expect[name]);
+    near(await digits(page, "weights"), expect.weights_full);
+    near(await digits(page, "out"), expect.out_full);
+    await eventually(() => shown(page, "weights"), expect.weights_3dp.map((row) => row.map(String)));
+    await eventually(() => shown(page, "masked"), expect.scaled_masked_3dp.map((row) => row.map((value) => (value === "-inf" ? "−∞" : String(value)))));
+  }));
+
+test("the worked example stands without any file beside it", () => on("", async (page) => {
+  await eventually(() => shown(page, "weights"), [["1", "0", "0"], ["0.5", "0.5", "0"], ["0.673", "0.164", "0.164"]]);
+  await eventually(async () => (await shown(page, "out"))[2], ["2.182", "0.818"]);
+}));
+
+test("the key of 4471 changed to (2, 0) gives it 0.670 and 0.330", () => on("", async (page) => {
+  await page.fill("#k-1-0", "2");
+  await page.press("#k-1-0", "Enter");
+  await page.fill("#k-1-1", "0");
+  await page.press("#k-1-1", "Enter");
+  await eventually(async () => (await shown(page, "weights"))[1], ["0.67", "0.33", "0"]);
+  const link = page.url();
+  await on(new URL(link).hash, async (again) => eventually(async () => (await shown(again, "weights"))[1], ["0.67", "0.33", "0"]));
+  await page.click('[aria-label="Undo"]');
+  await page.click('[aria-label="Undo"]');
+  await eventually(async () => (await shown(page, "weights"))[1], ["0.5", "0.5", "0"]);
+  await page.click('[aria-label="Redo"]');
+  await eventually(() => shown(page, "k"), [["2", "1"], ["2", "1"], ["1", "0"]]);
+}));
+
+test("switches do what they say", () => on("", async (page) => {
+  await page.uncheck("text=causal mask");
+  await eventually(async () => (await shown(page, "weights"))[0], ["0.848", "0.05", "0.102"]);
+  await page.check("text=causal mask");
+  await page.uncheck("text=scale by");
+  await eventually(async () => (await shown(page, "weights"))[2], ["0.787", "0.107", "0.107"]);
+  await page.check("text=scale by");
+  await page.selectOption("text=heads >> select", "2");
+  await eventually(async () => (await shown(page, "scores"))[0][0], "4");
+  await page.selectOption("text=showing head >> select", "1");
+  await eventually(async () => (await shown(page, "scores"))[0][0], "1");
+}));
+
+test("every mistake of the catalogue can be made, and marks what it changes", () => on("", async (page) => {
+  const ids = await page.$$eval("text=break it >> select >> option", (options) => options.map((option) => option.value).filter(Boolean));
+  assert.ok(ids.length >= 50);
+  let marked = 0;
+  for (const id of ids) {
+    await page.selectOption("text=break it >> select", id);
+    const cells = await page.$$eval("td.wrong", (all) => all.length), says = await page.textContent(".mistake");
+    assert.ok(cells > 0 || says.includes("can't show it"), `${id}: ${says}`);
+    marked += cells > 0;
+  }
+  assert.ok(marked >= 15);
+  await page.selectOption("text=break it >> select", "scale-missing");
+  await eventually(() => page.textContent("#weights-2-0 ~ small"), "0.787");
+  await page.selectOption("text=break it >> select", "");
+  await eventually(() => page.$$eval("td.wrong", (all) => all.length), 0);
+}));
+
+test("a number shows the sum that made it, and lights up its sources", () => on("", async (page) => {
+  const why = () => page.textContent(".why");
+  await page.hover("#scores-2-0");
+  await eventually(() => why(), "query of “shipped” · key of “order” = 1·2 + 1·1 = 3");
+  await eventually(() => page.$$eval("td.source > *", (all) => all.map((one) => one.id)), ["q-2-0", "q-2-1", "k-0-0", "k-0-1"]);
+  await page.focus("#weights-2-0");
+  await eventually(() => why(), "“shipped” on “order”: e^(2.121 − 2.121) / (1 + 0.243 + 0.243) = 1 / 1.486 = 0.673");
+  await page.focus("#masked-0-1");
+  await eventually(() => why(), /may not see “4471”/);
+  await page.focus("#out-2-0");
+  await eventually(() => why(), /0.673·3 \+ 0.164·0 \+ 0.164·1 = 2.182/);
+  await page.focus("#q-0-0");
+  await eventually(() => why(), /X · W_Q = 1·1 \+ 0·0 \+ 1·1 \+ 0·0 = 2/);
+  await page.focus("#scaled-0-0");
+  await eventually(() => why(), "5 × 0.7071 = 3.536");
+}));
+
+test("tokens and sizes come and go", () => on("", async (page) => {
+  await page.click("text=+ token");
+  await eventually(async () => (await shown(page, "weights")).length, 4);
+  await page.click('[aria-label="Remove token 4471"]');
+  await eventually(async () => (await shown(page, "weights")).length, 3);
+  await page.click("summary");
+  await page.click('[aria-label="More columns of q and k"]');
+  await eventually(async () => (await shown(page, "q"))[0].length, 3);
+  await page.click('[aria-label="Fewer columns of X"]');
+  await eventually(async () => (await shown(page, "x"))[0].length, 3);
+  page.once("dialog", (dialog) => dialog.accept("[[1, 2, 3], [4, 5, 6]]"));
+  await page.click(".size >> button:text-is(\"X\")");
+  await eventually(() => shown(page, "x"), [["1", "2", "3"], ["4", "5", "6"]]);
+  page.once("dialog", (dialog) => dialog.accept("1 2\n3"));
+  await page.click(".size >> button:text-is(\"X\")");
+  await eventually(() => page.textContent(".problem"), /no rows of numbers of equal length/);
+  await page.click("text=leave X away");
+  await eventually(() => page.$('[data-table="x"]'), null);
+  await eventually(async () => (await shown(page, "q")).length, 2);
+}));
+
+test("what is no number is not taken", () => on("", async (page) => {
+  await page.fill("#x-0-0", "seven");
+  await page.press("#x-0-0", "Tab");
+  assert.ok(await page.$eval("#x-0-0", (input) => input.classList.contains("bad")));
+  await eventually(async () => (await shown(page, "scores"))[0], ["5", "1", "2"]);
+  await page.fill("#x-0-0", "−1,5");
+  await page.press("#x-0-0", "Enter");
+  await eventually(async () => (await shown(page, "q"))[0], ["−0.5", "1"]);
+}));
+
+test("tiles end where plain attention ends", () => on("#tiles", async (page) => {
+  for (let step = 0; step < 3; ++step) await page.click('[aria-label="Step"]');
+  await eventually(() => page.textContent(".done"), /equal to the plain result, \(2.182, 0.818\)/);
+  await page.click('[aria-label="Step back"]');
+  await eventually(() => page.textContent(".player"), /tile 2 of 3/);
+  await page.click('[aria-label="To the beginning"]');
+  await page.click('[aria-label="Play"]');
+  await page.waitForSelector("text=tile 1 of 3", { timeout: 3000 });
+  await page.click('[aria-label="Pause"]');
+  await page.fill("text=keys a tile >> input", "2");
+  await page.press("text=keys a tile >> input", "Enter");
+  await page.click('[aria-label="Step"]');
+  await page.click('[aria-label="Step"]');
+  await eventually(() => page.textContent(".done"), /equal to the plain result/);
+}));
+
+test("the cache gives every token the bits of the whole, and counts what it saves", () => on("#cache", async (page) => {
+  for (let token = 0; token < 3; ++token) {
+    await eventually(() => page.textContent(".story"), /to the last bit that of the whole text/);
+    if (token < 2) await page.click('[aria-label="The next token"]');
+  }
+  await eventually(() => page.textContent(".done"), /3 rows and 4 scores/);
+}));
+
+test("why √d: spread, weights and gradient follow the slider", () => on("#scale", async (page) => {
+  const gradients = async () => (await page.$$eval(".figure-line b", (all) => all.map((one) => one.title).filter(Boolean))).map(Number);
+  const [plain, scaled, own] = await gradients();
+  assert.ok(plain < 0.1 && scaled > 0.2 && own < 1e-4);
+  await page.fill('[aria-label="d, the head dimension"]', "1");
+  const [one, other] = await gradients();
+  assert.ok(Math.abs(one - other) < 1e-12);
+  await page.click("button:text-is(\"1, 0, −1\")");
+  await eventually(() => page.textContent("main"), /0\.665/);
+}));
+
+test("what it costs follows the tokens, and the browser's own time is measured", () => on("#cost", async (page) => {
+  await eventually(() => page.textContent("main"), /512,512,000/);
+  await page.fill('[aria-label="tokens"]', "1");
+  await eventually(() => page.textContent("output"), /1,000,000/);
+  await page.click("text=measure");
+  await page.waitForSelector('[aria-label*="256 tokens"]');
+}));
+
+test("everything can be reached with the keyboard alone", () => on("", async (page) => {
+  const seen = new Set();
+  for (let n = 0; n < 140; ++n) {
+    await page.keyboard.press("Tab");
+    seen.add(await page.evaluate(() => document.activeElement.id || document.activeElement.getAttribute("aria-label") || document.activeElement.textContent.trim().slice(0, 20)));
+  }
+  for (const what of ["Tiles", "x-0-0", "k-1-0", "scores-0-0", "weights-2-2", "out-2-1", "copy link"]) assert.ok(seen.has(what), what);
+  await page.focus("#scores-0-0");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "scores-1-1");
+  await page.keyboard.press("Alt+3");
+  await eventually(() => page.textContent("main"), /The cache/);
+  await page.keyboard.press("Alt+1");
+  await page.focus("#x-0-0");
+  await page.keyboard.press("Alt+ArrowUp");
+  await eventually(() => page.inputValue("#x-0-0"), "2");
+  await page.focus("#scores-0-0");
+  await page.keyboard.press("Control+z");
+  await eventually(() => page.inputValue("#x-0-0"), "1");
+}));
+
+test("tables are saved as CSV with all digits, pictures as SVG and PNG", () => on("", async (page) => {
+  const saved = async (click) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), click()]);
+    return readFileSync(await download.path());
+  };
+  const csv = String(await saved(() => page.click('[data-table="weights"] >> text=CSV')));
+  assert.equal(csv.split("\n")[0], ",order,4471,shipped");
+  assert.equal(csv.split("\n")[3], "shipped,0.672841798375977,0.16357910081201152,0.16357910081201152");
+  await page.click("text=Why √d");
+  assert.match(String(await saved(() => page.click(".chart >> text=SVG"))), /^<svg[^]*score/);
+  const png = await saved(() => page.click(".chart >> text=PNG"));
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+}));
+
+test("a broken or strange address shows the beginning, or a sentence", async () => {
+  for (const hash of ["#hand:%7Bbroken", "#nonsense", "#hand:%FF", "#scale:" + encodeURIComponent('{"scale":{"dim":1e9}}')])
+    await on(hash, async (page) => assert.ok(await page.$("main")));
+  const wrong = { specification: { tokens: ["a"], q: [[1]], k: [[1, 2]], v: [[1]] } };
+  await on("#hand:" + encodeURIComponent(JSON.stringify(wrong)), async (page) => await eventually(() => page.textContent(".problem"), /k/));
+});
+
+test("nothing is cut or overlaps at 400 pixels, and nothing scrolls sideways", async () => {
+  for (const view of ["hand", "tiles", "cache", "scale", "cost"]) {
+    await on(`#${view}`, async (page) => {
+      const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.ok(content <= room, `${view}: ${content} of ${room}`);
+    }, { viewport: { width: 400, height: 800 } });
+  }
+});
+
+test("dark mode follows the system, and can be chosen", async () => {
+  const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await on("", async (page) => assert.equal(await background(page), "rgb(22, 24, 28)"), { colorScheme: "dark" });
+  await on("", async (page) => {
+    assert.equal(await background(page), "rgb(251, 250, 248)");
+    await page.click("text=auto");
+    assert.equal(await background(page), "rgb(22, 24, 28)");
+  });
+});
+
+test("figures: weight, time to the first number, time to update", async () => {
+  const size = statSync(PAGE).size, big = { tokens: [], q: [], k: [], v: [], causal: true };
+  for (let n = 0; n < 64; ++n) {
+    big.tokens.push(`t${n}`);
+    for (const name of ["q", "k", "v"]) big[name].push(Array.from({ length: 8 }, (_, c) => ((n * 7 + c * 3 + name.charCodeAt(0)) % 11) / 5 - 1));
+  }
+  const eight = { ...big, tokens: big.tokens.slice(0, 8), q: big.q.slice(0, 8), k: big.k.slice(0, 8), v: big.v.slice(0, 8) };
+  const update = async (specification) => {
+    let median;
+    await on("#hand:" + encodeURIComponent(JSON.stringify({ specification })), async (page) => {
+      median = await page.evaluate(async () => {
+        const input = document.querySelector("#q-1-1"), times = [];
+        for (let n = 0; n < 9; ++n) {
+          input.value = String(n + 2);
+          const begin = performance.now();
+          input.dispatchEvent(new Event("change", { bubbles: true }));
+          await new Promise((done) => setTimeout(done, 0));
+          document.body.offsetHeight; // laid out
+          times.push(performance.now() - begin);
+        }
+        return times.sort((a, b) => a - b)[4];
+      });
+    });
+    return median;
+  };
+  let ready;
+  await on("", async (page) => { ready = Number(await page.evaluate(() => document.documentElement.dataset.readyMs)); });
+  console.log(`page ${(size / 1024).toFixed(0)} KiB; first number after ${ready} ms; update of 8 tokens ` +
+    `${(await update(eight)).toFixed(1)} ms, of 64 tokens ${(await update(big)).toFixed(1)} ms`);
+  assert.ok(size < 2 * 1024 * 1024);
+});
+
+test("pictures for the documentation", { skip: !PICTURES && "skipped: ATTN_PICTURES names no folder" }, async () => {
+  mkdirSync(PICTURES, { recursive: true });
+  for (const [name, hash, options] of [
+    ["explorer", "", { viewport: { width: 1280, height: 1150 } }], ["explorer-phone", "", { viewport: { width: 400, height: 900 } }],
+    ["explorer-dark", "#scale", { colorScheme: "dark", viewport: { width: 1280, height: 900 } }],
+  ]) {
+    await on(hash, async (page) => {
+      if (!hash) await page.focus("#weights-2-0");
+      await page.screenshot({ path: `${PICTURES}/${name}.png` });
+    }, options);
+  }
+});

@@ -1,0 +1,145 @@
+// attn explore and attn explain --format html: the page as it is served, and as a file with numbers in it.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { eventually, launch, open, PROGRAM, shown } from "./browser.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(async () => { await browser.close(); });
+
+/** Starts attn explore on a free port and runs `use` with its address; then Ctrl-C, which must end it well. */
+async function serving(options, use) {
+  const server = spawn(PROGRAM, ["explore", "--port", "0", ...options]);
+  let said = "", wrong = "";
+  server.stderr.on("data", (data) => { wrong += data; });
+  const ended = new Promise((done) => server.on("exit", (code) => done(code)));
+  const address = await new Promise((done, fail) => {
+    server.stdout.on("data", (data) => {
+      said += data;
+      const match = /http:\/\/\S+/.exec(said);
+      if (match) done(match[0]);
+    });
+    ended.then((code) => fail(new Error(`attn explore ended with ${code}: ${wrong}`)));
+  });
+  try {
+    await use(address);
+  } finally {
+    server.kill("SIGINT");
+  }
+  assert.equal(await ended, 0);
+}
+
+const model = (() => {
+  try {
+    execFileSync(PROGRAM, ["map", "--model", "smollm2", "--json", "a"], { stdio: "ignore" });
+    return "smollm2";
+  } catch {
+    return undefined;
+  }
+})();
+
+test("a file holds the numbers that it was made with", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "attn-page-")), file = join(folder, "lesson.html");
+  try {
+    execFileSync(PROGRAM, ["explain", "--set", "k[4471]=2,0", "--format", "html", "-o", file]);
+    const { page, problems, close } = await open(browser, "", {}, `file://${file}`);
+    await eventually(async () => (await shown(page, "weights"))[1], ["0.67", "0.33", "0"]);
+    assert.deepEqual(problems, []);
+    await close();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("the page is served, and asks for nothing else", () => serving([], async (address) => {
+  const { page, problems, close } = await open(browser, "", {}, address);
+  await eventually(async () => (await shown(page, "weights"))[2], ["0.673", "0.164", "0.164"]);
+  await page.click("text=Real heads");
+  await eventually(() => page.textContent("main"), /attn explore --model smollm2/);
+  assert.deepEqual(problems, []);
+  await close();
+}));
+
+test("a real model: what “it” looks at in the kettle sentence", { skip: !model && "skipped: the model smollm2 is not here" }, () =>
+  serving(["--model", "smollm2"], async (address) => {
+    const { page, problems, close } = await open(browser, "#heads", {}, address);
+    const until = (read, expected) => eventually(read, expected);
+    await page.waitForSelector(".heads li", { timeout: 60000 });
+    await until(() => page.textContent("[role=note]"), /debugging picture, not an account of why.*float64/s);
+    await until(() => page.textContent(".panel [role=status]"), /“it” \(15\) gives “kettle” \(12\) 0\.56/);
+    assert.match(await page.textContent(".heads"), /25\.2/);
+    await page.click(".text button:nth-child(13)", { modifiers: ["Shift"] });
+    await until(() => page.textContent(".panel.list h3"), /from “it” to “kettle”/);
+    await until(() => page.textContent(".heads li:first-child"), /25\.2 0\.56/);
+    await page.focus(".grid canvas");
+    await page.keyboard.press("ArrowUp");
+    await until(() => page.textContent("main"), /Layer 24, head 2/);
+    const link = page.url();
+    await page.goto("about:blank");
+    await page.goto(link);
+    await page.waitForSelector(".heads li", { timeout: 60000 });
+    await until(() => page.textContent("main"), /Layer 24, head 2/);
+    await page.fill(".wide input", "");
+    await page.click("button:text-is(\"map\")");
+    await until(() => page.textContent(".problem"), /text/);
+    problems.splice(0, problems.length, ...problems.filter((one) => !/400/.test(one)));  // the browser's own word on that
+    assert.deepEqual(problems, []);
+    if (process.env.ATTN_PICTURES) {
+      await page.goto("about:blank");
+      await page.goto(`${address}#heads`);
+      await page.waitForSelector(".heads li", { timeout: 60000 });
+      await page.waitForTimeout(500);
+      await page.screenshot({ path: `${process.env.ATTN_PICTURES}/explorer-heads.png`, fullPage: true });
+    }
+    await close();
+  }));
+
+test("a long text answers without lag", { skip: !model && "skipped: the model smollm2 is not here" }, () =>
+  serving(["--model", "smollm2"], async (address) => {
+    const { page, close } = await open(browser, "#heads", {}, address);
+    await page.waitForSelector(".heads li", { timeout: 60000 });
+    await page.fill(".wide input", "The quick brown fox jumps over the lazy dog. ".repeat(80));
+    await page.click("button:text-is(\"map\")");
+    await page.waitForFunction(() => document.querySelectorAll(".text button").length > 700, undefined, { timeout: 120000 });
+    await page.waitForSelector("canvas.head");
+    await page.waitForSelector(".grid canvas");
+    const milliseconds = await page.evaluate(async () => {
+      const times = [], canvas = document.querySelector(".grid canvas");
+      for (let n = 0; n < 5; ++n) {
+        const begin = performance.now();
+        canvas.focus();
+        canvas.dispatchEvent(new KeyboardEvent("keydown", { key: n % 2 ? "ArrowUp" : "ArrowDown", bubbles: true }));
+        await new Promise((done) => setTimeout(done, 0));
+        document.body.offsetHeight;
+        times.push(performance.now() - begin);
+      }
+      return times.sort((a, b) => a - b)[2];
+    });
+    console.log(`${await page.$$eval(".text button", (all) => all.length)} tokens: ${milliseconds.toFixed(0)} ms to answer a key`);
+    await close();
+  }));
+
+test("200 malformed requests leave it serving", () => serving([], async (address) => {
+  const { hostname, port } = new URL(address);
+  const lines = ["GET / HTTP/9.9", "BREW /coffee HTTP/1.1", "GET /../../etc/passwd HTTP/1.1", "POST /api/map HTTP/1.1\r\nContent-Length: 99999999999",
+    "GET /api/row?id=&from=-1 HTTP/1.1", "\0\x01\x02", "GET / HTTP/1.1\r\nHost: evil.example", `GET /${"a".repeat(20000)} HTTP/1.1`,
+    "POST /api/map HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{\"te", "PUT / HTTP/1.1"];
+  await Promise.all(Array.from({ length: 200 }, (_, n) => new Promise((done) => {
+    const socket = connect(Number(port), hostname, () => {
+      const line = lines[n % lines.length];
+      socket.write(line + (line.includes("Host:") ? "" : `\r\nHost: ${hostname}:${port}`) + "\r\n\r\n");
+      setTimeout(() => socket.destroy(), 100 + n);
+    });
+    socket.on("error", () => {});
+    socket.on("data", () => {});
+    socket.on("close", done);
+  })));
+  const response = await fetch(address);
+  assert.equal(response.status, 200);
+  assert.match(await response.text(), /attention you can touch/);
+}));
