@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "cli/map_page.h"
+#include "cli/page_resource.h"
 #include "cli/verbs.h"
 #include "explain/files.h"
 #include "formats/write.h"
@@ -76,15 +78,19 @@ void check_map_file(const std::string& path) {
   for (const std::string_view extension : {".svg", ".png", ".csv", ".npz"}) {
     if (path.ends_with(extension)) return;
   }
-  if (path.ends_with(".html")) throw Failure{2, "-o: .html is not available in this version; write .svg or .png"};
-  throw Failure{2, "-o: " + path + " has another extension than .svg, .png, .csv or .npz; give it one of these"};
+  if (!path.ends_with(".html"))
+    throw Failure{
+        2, "-o: " + path + " has another extension than .html, .svg, .png, .csv or .npz; give it one of these"};
+  if (!page()) throw Failure{2, "-o: " + path + ": " + kNoPage};
 }
 
 void write_map(const explain::AttentionMap& map, const explain::MapPictureOptions& options,
                const std::string& path) {
   if (path.ends_with(".npz")) return require(formats::write_tensor(path, chosen_weights(map, options), "weights"));
   std::string bytes;
-  if (path.ends_with(".csv")) {
+  if (path.ends_with(".html")) {
+    bytes = page_with({{"map", page_map(map, options.head, options.from)}});
+  } else if (path.ends_with(".csv")) {
     check_lines(map, options);
     bytes = csv_of(map, options);
   } else {

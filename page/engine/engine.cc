@@ -7,6 +7,7 @@
 
 #include "diagnose/catalogue.h"
 #include "diagnose/worked_mistake.h"
+#include "explain/attention_map.h"
 #include "explain/changes.h"
 #include "explain/cost.h"
 #include "explain/json.h"
@@ -107,6 +108,23 @@ Status read(const std::string& text, reference::Problem* problem, std::string* m
   return read_options(specification.options, problem);
 }
 
+// The map that the page shows, if it came with the page.
+explain::AttentionMap& shown_map() {
+  static explain::AttentionMap map;
+  return map;
+}
+
+std::vector<std::uint8_t>& map_bytes() {
+  static std::vector<std::uint8_t> bytes;
+  return bytes;
+}
+
+// Weights as page_map() of the program rounds them.
+float weight_of(std::uint8_t rounded) {
+  const float root = static_cast<float>(rounded) / 255;
+  return root * root;
+}
+
 Json json_of(const explain::SoftmaxAtWork& work) {
   return {{"scores", work.scores}, {"weights", work.weights}, {"gradient", work.gradient}};
 }
@@ -157,6 +175,50 @@ ATTN_PAGE_CALL const char* attn_page_softmax(const char* scores) {
   }
   if (numbers.empty()) return page::refuse("scores: none; give some");
   return page::answer(page::json_of(explain::softmax_at_work(numbers)).dump());
+}
+
+/// Where the bytes of a map's weights go, `count` of them, before attn_page_map() is called.
+ATTN_PAGE_CALL std::uint8_t* attn_page_map_memory(int count) {
+  page::map_bytes().resize(static_cast<std::size_t>(count));
+  return page::map_bytes().data();
+}
+
+/// Takes a map: `about` is {"tokens", "special", "causal", "layers", "heads"}. 0 where there are too few bytes.
+ATTN_PAGE_CALL int attn_page_map(const char* about) {
+  const page::Json json = page::Json::parse(about);
+  explain::AttentionMap& map = page::shown_map();
+  map = {};
+  json.at("tokens").get_to(map.tokens);
+  map.special = json.at("special").get<std::vector<bool>>();
+  map.causal = json.at("causal").get<bool>();
+  json.at("layers").get_to(map.layers);
+  map.heads = static_cast<std::int64_t>(json.at("heads").size());
+  const std::size_t n = map.tokens.size(), tables = map.layers.size() * static_cast<std::size_t>(map.heads);
+  const std::vector<std::uint8_t>& bytes = page::map_bytes();
+  if (bytes.size() != tables * (map.causal ? n * (n + 1) / 2 : n * n)) return 0;
+  map.weights.assign(tables * n * n, 0);
+  std::size_t next = 0;
+  for (std::size_t row = 0; row < tables * n; ++row) {
+    const std::size_t seen = map.causal ? row % n + 1 : n;
+    for (std::size_t key = 0; key < seen; ++key) map.weights[row * n + key] = page::weight_of(bytes[next++]);
+  }
+  return 1;
+}
+
+/// The weights of the map, [layers][heads][tokens][tokens].
+ATTN_PAGE_CALL const float* attn_page_map_weights() { return page::shown_map().weights.data(); }
+
+/// [{layer, head, beyond, first, previous, itself}] for the row of a query; layer and head count those that are here.
+ATTN_PAGE_CALL const char* attn_page_map_ranking(int from) {
+  page::Json list = page::Json::array();
+  for (const explain::HeadRow& row : explain::rank_heads(page::shown_map(), from))
+    list.push_back({{"layer", row.layer_here},
+                    {"head", row.head},
+                    {"beyond", row.beyond},
+                    {"first", row.first},
+                    {"previous", row.previous},
+                    {"itself", row.itself}});
+  return page::answer(list.dump());
 }
 
 /// What so many tokens take.

@@ -1,5 +1,9 @@
 declare module "attn-engine" {
-  const create: (given: { wasmBinary: Uint8Array }) => Promise<{ ccall(name: string, result: string, types: string[], values: unknown[]): unknown }>;
+  const create: (given: { wasmBinary: Uint8Array }) => Promise<{
+    ccall(name: string, result: string, types: string[], values: unknown[]): unknown;
+    HEAPU8: Uint8Array;
+    HEAPF32: Float32Array;
+  }>;
   export default create;
 }
 declare module "attn-engine-wasm" {

@@ -1,6 +1,7 @@
 // The project's own C++ in WebAssembly: every number on the page comes from here.
 import createEngine from "attn-engine";
 import wasmBinary from "attn-engine-wasm";
+import type { GivenMap, RankedHead } from "./map-source";
 
 export type Matrix = number[][];
 /** JSON has no infinities: "-inf", "inf" and "nan" stand for them. */
@@ -103,6 +104,8 @@ export interface Cost {
 
 interface Module {
   ccall(name: string, result: string, types: string[], values: unknown[]): unknown;
+  HEAPU8: Uint8Array;
+  HEAPF32: Float32Array;
 }
 
 /** One head's list where there is one head: the JSON of `attn explain` puts lists of heads only where there are several. */
@@ -153,6 +156,24 @@ export class Engine {
 
   cost(tokens: number, heads: number, kvHeads: number, headDim: number, layers: number, causal: boolean): Cost {
     return this.json("attn_page_cost", Array(6).fill("number"), [tokens, heads, kvHeads, headDim, layers, causal ? 1 : 0]);
+  }
+
+  /** Takes a map's bytes; false where there are not as many as its sizes say. */
+  takeMap(about: GivenMap, bytes: Uint8Array): boolean {
+    const place = this.module.ccall("attn_page_map_memory", "number", ["number"], [bytes.length]) as number;
+    this.module.HEAPU8.set(bytes, place);
+    const { tokens, special, causal, layers, heads } = about;
+    return this.module.ccall("attn_page_map", "number", ["string"], [JSON.stringify({ tokens, special, causal, layers, heads })]) === 1;
+  }
+
+  /** A part of the map's weights, as they lie in the engine's memory. */
+  mapWeights(begin: number, count: number): Float32Array {
+    const place = (this.module.ccall("attn_page_map_weights", "number", [], []) as number) / 4;
+    return this.module.HEAPF32.subarray(place + begin, place + begin + count);
+  }
+
+  mapRanking(from: number): RankedHead[] {
+    return this.json("attn_page_map_ranking", ["number"], [from]);
   }
 
   /** Seconds that this browser takes to attend over so many tokens of one head, the table stored, in float64. */

@@ -47,9 +47,9 @@ export function Grid({ info, thumbnails, layer, head, onPick }: Props) {
     context.fillStyle = style.getPropertyValue("--soft");
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
-    for (let h = 0; h < info.heads; ++h) context.fillText(String(h), MARGIN + h * step + CELL / 2, 14);
+    for (let h = 0; h < info.heads; ++h) context.fillText(String(info.headNumbers?.[h] ?? h), MARGIN + h * step + CELL / 2, 14);
     for (let l = 0; l < info.layers; ++l) {
-      context.fillText(String(l), 11, MARGIN + l * step + CELL / 2 + 4);
+      context.fillText(String(info.layerNumbers?.[l] ?? l), 11, MARGIN + l * step + CELL / 2 + 4);
       for (let h = 0; h < info.heads; ++h) {
         const begin = (l * info.heads + h) * side * side;
         small.getContext("2d")!.putImageData(pixels(values.subarray(begin, begin + side * side), side, side, two), 0, 0);

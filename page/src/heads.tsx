@@ -1,14 +1,20 @@
 // What the heads of a real model look at: all of them small, one large, arcs from a token, and which heads stand out.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Arcs } from "./arcs";
+import type { Engine } from "./engine";
+import example from "./example-map.json";
 import { Grid } from "./grid";
 import { HeadTable } from "./head-table";
 import { number } from "./format";
-import { MapSource, plain, type PairHead, type RankedHead } from "./map-source";
+import { HeldMap, ServedMap, plain, type GivenMap, type MapInfo, type MapSource, type PairHead, type RankedHead } from "./map-source";
 import type { HeadsSettings } from "./state";
 
 interface Props {
+  engine: Engine;
+  /** The model of the server that this page comes from, if it has one. */
   model: string | undefined;
+  /** The map that came with the page. */
+  given: GivenMap | undefined;
   settings: HeadsSettings;
   onChange: (settings: HeadsSettings) => void;
 }
@@ -26,7 +32,28 @@ function useAnswer<T>(ask: (() => Promise<T>) | undefined, asked: unknown[], onE
   return answer && answer.asked.every((one, n) => one === asked[n]) ? answer.value : undefined;
 }
 
-export function Heads({ model, settings, onChange }: Props) {
+export function Heads(props: Props) {
+  return props.model && !props.given ? <Served {...props} /> : <Held {...props} />;
+}
+
+/** The map in the page: the one that it was written with, or the example that comes along. */
+function Held({ engine, given, settings, onChange }: Props) {
+  const [problem, setProblem] = useState("");
+  const map = given ?? (example as GivenMap);
+  const source = useMemo(() => new HeldMap(map, engine), [map]);
+  const { layers, heads, tokens } = source.info;
+  const fits = settings.layer < layers && settings.head < heads && settings.from < tokens.length && settings.to < tokens.length;
+  const shown = fits ? settings : { ...settings, from: map.from, to: -1, layer: 0, head: 0 };
+  return (
+    <>
+      {!given && <p class="note">An example that comes with the page. For your own text: <code>attn explore --model smollm2</code>, or <code>attn map --model smollm2 -o map.html "…"</code>.</p>}
+      {problem && <p class="problem" role="alert">{problem}</p>}
+      <MapView source={source} settings={shown} onChange={onChange} onError={setProblem} />
+    </>
+  );
+}
+
+function Served({ settings, onChange }: Props) {
   const [problem, setProblem] = useState("");
   const [source, setSource] = useState<MapSource>();
   const [busy, setBusy] = useState(false);
@@ -36,7 +63,7 @@ export function Heads({ model, settings, onChange }: Props) {
     setBusy(true);
     setProblem("");
     try {
-      const made = await MapSource.make(text);
+      const made = await ServedMap.make(text);
       setSource(made);
       const last = made.info.tokens.length - 1;
       const keep = settings.text === text && settings.from <= last && settings.layer < made.info.layers && settings.head < made.info.heads;
@@ -46,11 +73,7 @@ export function Heads({ model, settings, onChange }: Props) {
     }
     setBusy(false);
   };
-  useEffect(() => { if (model) void make(settings.text); }, []);
-
-  if (!model) {
-    return <p class="note">Real heads need a model: start <code>attn explore --model smollm2</code> and open the page that it serves.</p>;
-  }
+  useEffect(() => void make(settings.text), []);
   return (
     <>
       <form class="switches" onSubmit={(event) => { event.preventDefault(); void make(field.current!.value); }}>
@@ -80,7 +103,7 @@ function MapView({ source, settings, onChange, onError }: ViewProps) {
   const size = info.tokens.length, row = table?.subarray(from * size, (from + 1) * size);
   return (
     <>
-      <p class="note" role="note">{info.caveat} Largest difference of a weight from float64: {number(info.fidelity)}.</p>
+      <p class="note" role="note">{info.caveat} Largest difference of a weight from float64: {number(info.fidelity)}. {info.note}</p>
       <p class="lead">{info.model}, {size} tokens. Choose a token to look from; with Shift, or the key T, one to look for.</p>
       <Tokens tokens={info.tokens} row={row} from={from} to={to} onPick={(at, target) => pick(target ? { to: at === to ? -1 : at } : { from: at })} />
       {row && size <= 160 && <Arcs tokens={info.tokens} row={row} from={from} />}
@@ -90,12 +113,12 @@ function MapView({ source, settings, onChange, onError }: ViewProps) {
           {thumbnails && <Grid info={info} thumbnails={thumbnails} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />}
         </section>
         <section class="panel">
-          <h3>Layer {layer}, head {head}</h3>
+          <h3>Layer {info.layerNumbers?.[layer] ?? layer}, head {info.headNumbers?.[head] ?? head}</h3>
           {table && <HeadTable tokens={info.tokens} weights={table} from={from} onPick={(at) => pick({ from: at })} />}
         </section>
         <section class="panel list">
           <h3>{to < 0 ? `Heads that look beyond habits from “${plain(info.tokens[from])}”` : `Heads that look from “${plain(info.tokens[from])}” to “${plain(info.tokens[to])}”`}</h3>
-          <HeadList heads={to < 0 ? ranking : pairs} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />
+          <HeadList info={info} heads={to < 0 ? ranking : pairs} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />
           {to >= 0 && <button class="quiet" onClick={() => pick({ to: -1 })}>no target</button>}
           {to < 0 && <p class="note">beyond: what tokens other than the first, itself and its neighbours get above their uniform share.</p>}
         </section>
@@ -127,23 +150,41 @@ function Tokens({ tokens, row, from, to, onPick }: TokensProps) {
 }
 
 interface ListProps {
+  info: MapInfo;
   heads: (RankedHead | PairHead)[] | undefined;
   layer: number;
   head: number;
   onPick: (layer: number, head: number) => void;
 }
 
-function HeadList({ heads, layer, head, onPick }: ListProps) {
+function HeadList({ info, heads, layer, head, onPick }: ListProps) {
+  const [onlyLayer, setLayer] = useState(-1);
+  const [onlyHead, setHead] = useState(-1);
   if (!heads) return <p class="note">asking …</p>;
+  const listed = heads.filter((one) => (onlyLayer < 0 || one.layer === onlyLayer) && (onlyHead < 0 || one.head === onlyHead));
+  const choice = (label: string, count: number, numbers: number[] | undefined, value: number, onChoose: (value: number) => void) => (
+    <label>{label}{" "}
+      <select value={String(value)} onChange={(event) => onChoose(Number(event.currentTarget.value))}>
+        <option value="-1">all</option>
+        {Array.from({ length: count }, (_, n) => <option value={String(n)}>{numbers?.[n] ?? n}</option>)}
+      </select>
+    </label>
+  );
   return (
+    <>
+    <div class="switches">
+      {choice("layer", info.layers, info.layerNumbers, onlyLayer, setLayer)}
+      {choice("head", info.heads, info.headNumbers, onlyHead, setHead)}
+    </div>
     <ol class="heads">
-      {heads.slice(0, MOST_LISTED).map((one) => (
+      {listed.slice(0, MOST_LISTED).map((one) => (
         <li>
           <button class={one.layer === layer && one.head === head ? "chosen" : ""} onClick={() => onPick(one.layer, one.head)}>
-            {one.layer}.{one.head} <b>{number("weight" in one ? one.weight : one.beyond)}</b>
+            {info.layerNumbers?.[one.layer] ?? one.layer}.{info.headNumbers?.[one.head] ?? one.head} <b>{number("weight" in one ? one.weight : one.beyond)}</b>
           </button>
         </li>
       ))}
     </ol>
+    </>
   );
 }

@@ -7,8 +7,10 @@ import { CostView } from "./cost";
 import { Engine, type Specification, type Trace } from "./engine";
 import { Hand } from "./hand";
 import { Heads } from "./heads";
+import type { GivenMap } from "./map-source";
 import { Scale } from "./scaling";
 import { EXAMPLE, History, VIEWS, fromHash, initial, toHash, type State, type View } from "./state";
+import { tintRules } from "./table";
 import { Tiles } from "./tiles";
 
 const INTRODUCTIONS: Record<View, string> = {
@@ -21,7 +23,7 @@ const INTRODUCTIONS: Record<View, string> = {
 };
 
 /** What a server or a file has put into the page. */
-function given(): { specification?: Specification; server?: { model: string | null } } {
+function given(): { specification?: Specification; server?: { model: string | null }; map?: GivenMap } {
   try {
     return JSON.parse(document.getElementById("given")!.textContent!) ?? {};
   } catch {
@@ -30,8 +32,10 @@ function given(): { specification?: Specification; server?: { model: string | nu
 }
 
 function firstState(): State {
-  const state = fromHash(location.hash), specification = given().specification;
-  return location.hash.length > 1 || !specification ? state : { ...state, specification };
+  const state = fromHash(location.hash), { specification, map } = given();
+  if (location.hash.length > 1) return state;
+  if (map) return { ...state, view: "heads", heads: { ...state.heads, from: map.from, to: -1, layer: 0, head: 0 } };
+  return specification ? { ...state, specification } : state;
 }
 
 /** What a view asks the engine for: by hand one tile that holds all keys, whose exponentials are shown. */
@@ -118,7 +122,7 @@ function Page({ engine }: { engine: Engine }) {
         {trace && state.view === "cache" && <Cache trace={trace} head={head} step={state.step} onChange={change} />}
         {state.view === "scale" && <Scale engine={engine} settings={state.scale} onChange={(scale) => change({ scale })} />}
         {state.view === "cost" && <CostView engine={engine} settings={state.cost} onChange={(cost) => change({ cost })} />}
-        {state.view === "heads" && <Heads model={given().server?.model ?? undefined} settings={state.heads} onChange={(heads) => change({ heads })} />}
+        {state.view === "heads" && <Heads engine={engine} model={given().server?.model ?? undefined} given={given().map} settings={state.heads} onChange={(heads) => change({ heads })} />}
       </main>
       <footer>
         Computed here by attn's own C++ in WebAssembly, in float64; full digits are in the titles and the CSV. Weights show where values come
@@ -128,6 +132,7 @@ function Page({ engine }: { engine: Engine }) {
   );
 }
 
+document.head.append(Object.assign(document.createElement("style"), { textContent: tintRules() }));
 const root = document.getElementById("page")!;
 Engine.load().then(
   (engine) => {

@@ -1,4 +1,5 @@
-// Where the numbers of a real model's map come from: the server that this page was loaded from.
+// Where the numbers of a real model's map come from: the server that this page was loaded from, or the page itself.
+import type { Engine } from "./engine";
 
 export interface MapInfo {
   id: string;
@@ -8,8 +9,39 @@ export interface MapInfo {
   causal: boolean;
   layers: number;
   heads: number;
+  /** What the model calls those that are here; without it 0, 1, … */
+  layerNumbers?: number[];
+  headNumbers?: number[];
   fidelity: number;
   caveat: string;
+  /** What else is to be said of the numbers. */
+  note?: string;
+}
+
+/** A map as attn map -o FILE.html puts it into the page. */
+export interface GivenMap {
+  model: string;
+  tokens: string[];
+  special: boolean[];
+  causal: boolean;
+  layers: number[];
+  heads: number[];
+  from: number;
+  fidelity: number;
+  caveat: string;
+  weights: string;
+}
+
+export interface MapSource {
+  readonly info: MapInfo;
+  /** Square roots of the largest weights of each block, 0 to 255: [layers][heads][side][side]. */
+  thumbnails(size: number): Promise<{ side: number; values: Uint8Array }>;
+  /** One head's table: [tokens][tokens]. */
+  head(layer: number, head: number): Promise<Float32Array>;
+  /** Heads by how far they look beyond habits from a token. */
+  ranking(from: number): Promise<RankedHead[]>;
+  /** Heads by the weight that a token gives to another. */
+  pair(from: number, to: number): Promise<PairHead[]>;
 }
 
 export interface RankedHead {
@@ -40,36 +72,30 @@ async function answered(request: Promise<Response>): Promise<Response> {
   throw new Error(body.error ?? `the server answers ${response.status}`);
 }
 
-export class MapSource {
-  private readonly rows = new Map<number, Promise<Float32Array>>();
-  private readonly weights = new Map<string, Promise<Float32Array>>();
+/** Asked from attn explore, piece by piece. */
+export class ServedMap implements MapSource {
+  private readonly tables = new Map<string, Promise<Float32Array>>();
 
   private constructor(readonly info: MapInfo) {}
 
-  static async make(text: string): Promise<MapSource> {
-    const response = await answered(fetch("api/map", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }) }));
-    return new MapSource(await response.json());
+  static async make(text: string): Promise<ServedMap> {
+    const headers = { "Content-Type": "application/json" };
+    const response = await answered(fetch("api/map", { method: "POST", headers, body: JSON.stringify({ text }) }));
+    return new ServedMap(await response.json());
   }
 
   private async get(path: string, query: Record<string, number>): Promise<Response> {
-    const parameters = new URLSearchParams({ id: this.info.id, ...Object.fromEntries(Object.entries(query).map(([k, v]) => [k, String(v)])) });
-    return answered(fetch(`api/${path}?${parameters}`));
+    const numbers = Object.fromEntries(Object.entries(query).map(([name, value]) => [name, String(value)]));
+    return answered(fetch(`api/${path}?${new URLSearchParams({ id: this.info.id, ...numbers })}`));
   }
 
-  /** Square roots of the largest weights of each block, 0 to 255: [layers][heads][side][side]. */
   async thumbnails(size: number): Promise<{ side: number; values: Uint8Array }> {
     const values = new Uint8Array(await (await this.get("thumbnails", { size })).arrayBuffer());
     return { side: Math.round(Math.sqrt(values.length / this.info.layers / this.info.heads)), values };
   }
 
-  /** The row of one query in every head: [layers][heads][tokens]. */
-  row(from: number): Promise<Float32Array> {
-    return kept(this.rows, from, async () => new Float32Array(await (await this.get("row", { from })).arrayBuffer()));
-  }
-
-  /** One head's table: [tokens][tokens]. */
   head(layer: number, head: number): Promise<Float32Array> {
-    return kept(this.weights, `${layer}.${head}`, async () => new Float32Array(await (await this.get("weights", { layer, head })).arrayBuffer()));
+    return kept(this.tables, `${layer}.${head}`, async () => new Float32Array(await (await this.get("weights", { layer, head })).arrayBuffer()));
   }
 
   async ranking(from: number): Promise<RankedHead[]> {
@@ -78,6 +104,57 @@ export class MapSource {
 
   async pair(from: number, to: number): Promise<PairHead[]> {
     return (await this.get("pair", { from, to })).json();
+  }
+}
+
+/** Held by the engine, from bytes that came with the page. */
+export class HeldMap implements MapSource {
+  readonly info: MapInfo;
+
+  constructor(given: GivenMap, private readonly engine: Engine) {
+    const bytes = Uint8Array.from(atob(given.weights), (character) => character.charCodeAt(0));
+    if (!engine.takeMap(given, bytes)) throw new Error("the map in this page is damaged: its weights are too few or too many");
+    this.info = {
+      id: "", model: given.model, tokens: given.tokens, special: given.special, causal: given.causal, layers: given.layers.length,
+      heads: given.heads.length, layerNumbers: given.layers, headNumbers: given.heads, fidelity: given.fidelity, caveat: given.caveat,
+      note: "In this page a weight w is rounded by at most √w/255.",
+    };
+  }
+
+  private table(layer: number, head: number): Float32Array {
+    const size = this.info.tokens.length ** 2, begin = (layer * this.info.heads + head) * size;
+    return this.engine.mapWeights(begin, size);
+  }
+
+  async head(layer: number, head: number): Promise<Float32Array> {
+    return this.table(layer, head).slice();
+  }
+
+  async thumbnails(size: number): Promise<{ side: number; values: Uint8Array }> {
+    const { layers, heads, tokens } = this.info, count = tokens.length, side = Math.min(size, count);
+    const values = new Uint8Array(layers * heads * side * side);
+    for (let at = 0; at < layers * heads; ++at) {
+      const table = this.table(Math.floor(at / heads), at % heads);
+      for (let i = 0; i < count; ++i) {
+        for (let j = 0; j < count; ++j) {
+          const cell = (at * side + Math.floor((i * side) / count)) * side + Math.floor((j * side) / count);
+          values[cell] = Math.max(values[cell], 255 * Math.sqrt(table[i * count + j]));
+        }
+      }
+    }
+    return { side, values };
+  }
+
+  async ranking(from: number): Promise<RankedHead[]> {
+    return this.engine.mapRanking(from);
+  }
+
+  async pair(from: number, to: number): Promise<PairHead[]> {
+    const { layers, heads, tokens } = this.info, list: PairHead[] = [];
+    for (let layer = 0; layer < layers; ++layer) {
+      for (let head = 0; head < heads; ++head) list.push({ layer, head, weight: this.table(layer, head)[from * tokens.length + to] });
+    }
+    return list.sort((a, b) => b.weight - a.weight);
   }
 }
 

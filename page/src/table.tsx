@@ -38,11 +38,19 @@ function placeOf(target: EventTarget | null): Place | undefined {
   return match ? { matrix: match[1], row: Number(match[2]), column: Number(match[3]) } : undefined;
 }
 
-function tintOf(value: Value, tint: TableProps["tint"], largest: number): string | undefined {
-  if (!tint || typeof value !== "number" || value === 0) return undefined;
+const TINTS = 20;
+
+/** A class a shade: thousands of colours that are mixed in style attributes took longer than all else. */
+export function tintRules(): string {
+  return Array.from({ length: TINTS }, (_, n) => n + 1).flatMap((n) => ["plus", "minus"].map((sign) =>
+    `.${sign}-${n} { background: color-mix(in srgb, var(--${sign}) ${Math.round((n / TINTS) * 55)}%, transparent); }`)).join("\n");
+}
+
+function tintOf(value: Value, tint: TableProps["tint"], largest: number): string {
+  if (!tint || typeof value !== "number" || value === 0) return "";
   const share = Math.min(1, tint === "weight" ? value : Math.abs(value) / (largest || 1));
-  const colour = tint === "weight" || value > 0 ? "var(--plus)" : "var(--minus)";
-  return `color-mix(in srgb, ${colour} ${Math.round(share * 55)}%, transparent)`;
+  const shade = Math.ceil(share * TINTS);
+  return `${tint === "weight" || value > 0 ? "plus" : "minus"}-${shade} `;
 }
 
 function differs(a: Value, b: Value): boolean {
@@ -85,10 +93,10 @@ class Row extends Component<RowProps> {
         {label !== undefined && <th scope="row" title={label}><span>{label}</span>{changed && <sup title="changed by hand">✎</sup>}</th>}
         {values.map((value, c) => {
           const isWrong = wrong !== undefined && differs(wrong[c], value);
-          const classes = `${focus === c ? "focus " : ""}${c >= begin && c < end ? "source " : ""}${isWrong ? "wrong" : ""}`.trim();
+          const classes = `${tintOf(value, tint, largest)}${focus === c ? "focus " : ""}${c >= begin && c < end ? "source " : ""}${isWrong ? "wrong" : ""}`.trim();
           const about = `${title}, ${label ?? `row ${row}`}, ${columns?.[c] ?? `column ${c}`}`;
           return (
-            <td class={classes || undefined} style={{ background: tintOf(value, tint, largest) }}>
+            <td class={classes || undefined}>
               {editable
                 ? <input id={cellId(name, row, c)} aria-label={about} inputMode="decimal" value={number(value, FIELD_DECIMALS)} title={full(value)} />
                 : <span id={cellId(name, row, c)} tabIndex={0} aria-label={`${about}: ${number(value)}`} title={full(value)}>{number(value)}</span>}

@@ -61,6 +61,7 @@ test("the page is served, and asks for nothing else", () => serving([], async (a
   await eventually(async () => (await shown(page, "weights"))[2], ["0.673", "0.164", "0.164"]);
   await page.click("text=Real heads");
   await eventually(() => page.textContent("main"), /attn explore --model smollm2/);
+  await eventually(() => page.textContent(".panel [role=status]"), /“it” \(15\) gives “kettle” \(12\) 0\.5/);
   assert.deepEqual(problems, []);
   await close();
 }));
@@ -98,6 +99,24 @@ test("a real model: what “it” looks at in the kettle sentence", { skip: !mod
     }
     await close();
   }));
+
+test("attn map writes it as one offline file, of chosen layers, which says how it is rounded", { skip: !model && "skipped: the model smollm2 is not here" }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "attn-page-")), file = join(folder, "map.html");
+  try {
+    execFileSync(PROGRAM, ["map", "--model", "smollm2", "--layer", "25", "--from", "it", "-o", file, "The kettle arrived but it was broken."]);
+    const { page, problems, close } = await open(browser, "", {}, `file://${file}`);
+    await eventually(() => page.textContent("main"), /Layer 25, head 0/);
+    await eventually(() => page.textContent("[role=note]"), /not an account of why.*float64.*rounded by at most √w\/255/s);
+    await eventually(() => page.textContent(".heads li:first-child"), /^25\.\d/);
+    await page.click(".text button:nth-child(2)", { modifiers: ["Shift"] });
+    await eventually(() => page.textContent(".panel.list h3"), /from “it” to “kettle”/);
+    assert.deepEqual(problems, []);
+    await close();
+    assert.throws(() => execFileSync(PROGRAM, ["map", "--model", "smollm2", "-o", file, "word ".repeat(600)], { stdio: "pipe" }), /choose --layer/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
 
 test("a long text answers without lag", { skip: !model && "skipped: the model smollm2 is not here" }, () =>
   serving(["--model", "smollm2"], async (address) => {
