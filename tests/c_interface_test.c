@@ -136,6 +136,20 @@ static void refuses(void) {
   tq.dtype = 99;
   expect(attn_forward(&tq, &tk, &tv, &to, NULL, NULL) == ATTN_INVALID, "an unknown dtype");
   expect(attn_cache_create(NULL, NULL) == ATTN_INVALID, "no options");
+  {
+    int64_t lengths[1] = {2}, shape[2] = {3, 2};
+    attn_tensor fine = rows(q, 1, 3, 2), lse = attn_contiguous(out, ATTN_F32, 2, shape);
+    attn_options_init(&options, sizeof options);
+    options.key_lengths = lengths;
+    expect(attn_forward(&fine, &fine, &fine, &to, NULL, &options) == ATTN_INVALID &&
+               strstr(attn_message(), "sequences") != NULL,
+           "lengths for no sequence");
+    expect(attn_merge(&fine, &lse, 0, &to, NULL) == ATTN_INVALID, "nothing to merge");
+    expect(attn_weights(&fine, &fine, &to, NULL, NULL, 3, NULL, 0) == ATTN_INVALID, "rows that are not there");
+    expect(attn_rotate(&fine, &to, NULL, 5, NULL) == ATTN_INVALID, "positions that are not there");
+    expect(attn_alibi_slopes(4, NULL) == ATTN_INVALID, "nowhere to put slopes");
+    expect(attn_contiguous(out, ATTN_F32, 2, NULL).rank == -1, "no shape");
+  }
 }
 
 /* A program that was compiled against an older, shorter struct. */

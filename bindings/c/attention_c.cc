@@ -12,6 +12,8 @@ using attn::c::with_options;
 
 namespace {
 
+constexpr std::int32_t kMostThreads = 1024;
+
 attn::State state_of(const attn_state& state) {
   return {output(&state.max), output(&state.sum), output(&state.out)};
 }
@@ -26,7 +28,8 @@ void run_inline(void* /*context*/, std::int64_t count, void (*task)(void*, std::
 const char* attn_version(void) { return attn::kVersion; }
 
 attn_tensor attn_contiguous(void* data, int32_t dtype, int32_t rank, const int64_t* shape) {
-  attn_tensor tensor{data, dtype, rank, {}, {}};
+  attn_tensor tensor{data, dtype, shape ? rank : -1, {}, {}};  // a rank that every call refuses
+  if (!shape) return tensor;
   std::uint64_t stride = 1;
   for (int d = std::min(rank, 4) - 1; d >= 0; --d) {
     tensor.shape[d] = shape[d];
@@ -50,6 +53,9 @@ struct attn_pool {
 int attn_pool_create(int32_t threads, attn_pool** pool) {
   return guarded([&] {
     if (!pool) return missing("pool");
+    if (threads < 0 || threads > kMostThreads)
+      return attn::Status::error("threads: " + std::to_string(threads) +
+                                 "; give from 1 to 1024, or 0 for one a processor");
     auto made = std::make_unique<attn_pool>();
     made->threads = attn::make_thread_pool(threads);
     made->executor = {
@@ -115,10 +121,13 @@ int attn_plan(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v, 
 int attn_weights(const attn_tensor* q, const attn_tensor* k, const attn_tensor* weights,
                  const attn_options* options, const int64_t* rows, int64_t row_count, const int64_t* heads,
                  int64_t head_count) {
-  return with_options(options, {{"q", q}, {"k", k}, {"weights", weights}}, [&](const attn::AttentionOptions& read) {
-    return attn::weights(input(q), input(k), output(weights), read, span_of(rows, row_count),
-                         span_of(heads, head_count));
-  });
+  return with_options(options, {{"q", q}, {"k", k}, {"weights", weights}},
+                      [&](const attn::AttentionOptions& read) -> attn::Status {
+                        ATTN_RETURN_IF_ERROR(attn::c::check_list("rows", rows, row_count));
+                        ATTN_RETURN_IF_ERROR(attn::c::check_list("heads", heads, head_count));
+                        return attn::weights(input(q), input(k), output(weights), read, span_of(rows, row_count),
+                                             span_of(heads, head_count));
+                      });
 }
 
 int attn_forward_state(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v, const attn_state* state,
@@ -147,6 +156,7 @@ int attn_merge(const attn_tensor* outs, const attn_tensor* lses, int64_t count, 
                const attn_tensor* lse) {
   return guarded([&] {
     if (!outs || !lses) return missing("outs and lses");
+    if (count < 1) return attn::Status::error("count: " + std::to_string(count) + "; give at least one result");
     if (!out) return missing("out");
     std::vector<attn::TensorView> parts, part_lses;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -159,6 +169,7 @@ int attn_merge(const attn_tensor* outs, const attn_tensor* lses, int64_t count, 
 
 int attn_alibi_slopes(int32_t heads, float* slopes) {
   return guarded([&] {
+    if (!slopes) return missing("slopes");
     if (heads < 0) return attn::Status::error("heads: " + std::to_string(heads) + " is below 0");
     const std::vector<float> made = attn::alibi_slopes(heads);
     std::copy(made.begin(), made.end(), slopes);

@@ -78,6 +78,7 @@ int attn_cache_append(attn_cache* cache, const int64_t* sequences, int64_t count
                       const attn_tensor* v, const int64_t* starts) {
   return on(cache, [&](attn::KvCache& c) -> attn::Status {
     if (!k || !v) return missing(k ? "v" : "k");
+    ATTN_RETURN_IF_ERROR(attn::c::check_list("sequences", sequences, count));
     const auto packed = starts ? span_of(starts, count + 1) : std::span<const std::int64_t>();
     return c.append(span_of(sequences, count), input(k), input(v), packed);
   });
@@ -86,7 +87,8 @@ int attn_cache_append(attn_cache* cache, const int64_t* sequences, int64_t count
 int attn_cache_attend(const attn_cache* cache, const int64_t* sequences, int64_t count, const attn_tensor* q,
                       const attn_tensor* out, const attn_tensor* lse, const attn_options* options) {
   return attn::c::with_options(options, {{"cache", cache}, {"q", q}, {"out", out}},
-                               [&](const attn::AttentionOptions& read) {
+                               [&](const attn::AttentionOptions& read) -> attn::Status {
+                                 ATTN_RETURN_IF_ERROR(attn::c::check_list("sequences", sequences, count));
                                  return cache->cache->attend(span_of(sequences, count), input(q), output(out), read,
                                                              attn::c::optional_output(lse));
                                });
@@ -153,6 +155,7 @@ int attn_rotate(const attn_tensor* x, const attn_tensor* out, const int64_t* pos
                 const attn_rope_options* options) {
   return guarded([&]() -> attn::Status {
     if (!x || !out) return missing(x ? "out" : "x");
+    ATTN_RETURN_IF_ERROR(attn::c::check_list("positions", positions, position_count));
     attn_rope_options defaults, read;
     attn_rope_options_init(&defaults, sizeof defaults);
     ATTN_RETURN_IF_ERROR(attn::c::read_sized("options", options, defaults, &read));

@@ -55,6 +55,13 @@ Status read_options(const attn_options* given, Options* to) {
   options.alibi = optional_input(read.alibi);
   options.sinks = optional_input(read.sinks);
   if (read.sequences < 0) return Status::error("sequences: " + std::to_string(read.sequences) + " is below 0");
+  for (const auto& [name, list] :
+       {std::pair("position_offsets", read.position_offsets), std::pair("key_lengths", read.key_lengths),
+        std::pair("query_lengths", read.query_lengths), std::pair("query_starts", read.query_starts),
+        std::pair("key_starts", read.key_starts)}) {
+    if (list && read.sequences == 0)
+      return Status::error(std::string("sequences: 0, but ") + name + " is given; say for how many sequences");
+  }
   const auto count = static_cast<std::size_t>(read.sequences);
   if (read.position_offsets) options.position_offsets = {read.position_offsets, count};
   if (read.key_lengths) options.key_lengths = {read.key_lengths, count};
@@ -64,13 +71,16 @@ Status read_options(const attn_options* given, Options* to) {
   options.key_offset = read.key_offset;
   options.bf16_products = read.bf16_products != 0;
   if (!read.executor) return {};
-  if (!read.executor->run || read.executor->threads < 1)
-    return Status::error("executor: it has no run function or no thread; give both");
   if (read.executor == attn_inline_executor()) {
     options.executor = &inline_executor();
-  } else {
-    options.executor = &to->host.emplace(*read.executor);
+    return {};
   }
+  attn_executor executor;
+  ATTN_RETURN_IF_ERROR(read_sized("executor", read.executor, attn_executor{}, &executor));
+  if (!executor.run || executor.threads < 1 || !(executor.least_work >= 0))
+    return Status::error(
+        "executor: it has no run function, no thread, or a least_work that is no number from 0 up");
+  options.executor = &to->host.emplace(executor);
   return {};
 }
 

@@ -120,6 +120,14 @@ int with_options(const attn_options* given, std::initializer_list<std::pair<cons
   });
 }
 
+/// A list that was given wrongly must not pass for one that was not given.
+inline Status check_list(const char* name, const std::int64_t* numbers, std::int64_t count) {
+  if (count < 0)
+    return Status::error(std::string(name) + ": " + std::to_string(count) + " of them; give 0 or more");
+  if (count > 0 && !numbers) return missing(name);
+  return {};
+}
+
 inline std::span<const std::int64_t> span_of(const std::int64_t* numbers, std::int64_t count) {
   return numbers && count > 0 ? std::span(numbers, static_cast<std::size_t>(count))
                               : std::span<const std::int64_t>();

@@ -13,7 +13,7 @@ def _allocate(like, shape, dtype: str):
     """A new array of the kind of ``like``: results are of the kind of their query."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
-        return torch.empty(shape, dtype=getattr(torch, dtype))
+        return torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
     if dtype == "bfloat16":
         import ml_dtypes
 

@@ -41,9 +41,9 @@ def attention(
         k: [B, Hkv, M, Dk]; Hq is a multiple of Hkv (grouped queries).
         v: [B, Hkv, M, Dv], of k's dtype.
         causal: query i sees the keys up to its own position. True needs N = M; where they differ, say where queries
-            sit: "bottom-right" (the last query at the last key, as with a KV cache), "top-left", a whole number (the
-            position of the first query), or one for each sequence.
-        align: where queries sit, for ``window`` and ``alibi`` without ``causal``: the same words.
+            sit: "bottom-right" (the last query at the last key, as with a KV cache) or "top-left".
+        align: where queries sit, for ``causal=True``, ``window`` and ``alibi``: the same words, a whole number (the position of the
+            first query), or one for each sequence.
         window: only keys so far from the query: ``left``, or ``(left, right)``, where None is no bound. "W keys, itself
             included" is ``causal=True, window=W - 1``.
         sink_tokens: the first keys, which stay visible whatever the window says.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from threading import Lock
+from operator import index
+from threading import RLock
 from typing import Any, Dict, Optional, Sequence, Union
 
 from attn import _core
@@ -13,7 +14,13 @@ Sequences = Union[int, Sequence[int]]
 
 
 def _list(sequences: Sequences) -> Sequence[int]:
-    return [sequences] if isinstance(sequences, int) else sequences
+    """Numbers, before any lock is held: what gives them may be code of the caller's."""
+    if hasattr(sequences, "__iter__"):
+        return list(sequences)
+    try:
+        return [index(sequences)]
+    except TypeError:
+        raise TypeError("sequences: neither a whole number nor a list of them; give what add_sequence() gave") from None
 
 
 class KvCache:
@@ -55,7 +62,7 @@ class KvCache:
         page_tokens: int = 256,
         most_bytes: Optional[int] = None,
     ) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._cache = _core.cache_create(kv_heads, key_dim, value_dim or 0, type, page_tokens, most_bytes)
         self._value_dim = self.options["value_dim"]
 
@@ -63,8 +70,8 @@ class KvCache:
     def load(cls, path: Union[str, "os.PathLike[str]"], *, most_bytes: Optional[int] = None) -> "KvCache":
         """What ``save`` wrote."""
         cache = cls.__new__(cls)
-        cache._lock = Lock()
-        cache._cache = _core.cache_load(os.fspath(path), most_bytes)
+        cache._lock = RLock()
+        cache._cache = _core.cache_load(path, most_bytes)
         cache._value_dim = cache.options["value_dim"]
         return cache
 
@@ -76,7 +83,7 @@ class KvCache:
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes all of it to a file; what was there stays until it is complete."""
         with self._lock:
-            _core.cache_save(self._cache, os.fspath(path))
+            _core.cache_save(self._cache, path)
 
     def add_sequence(self) -> int:
         """A new, empty sequence; its number."""
@@ -88,8 +95,9 @@ class KvCache:
 
         starts: with packed sequences, [sequences + 1] ascending starts of their tokens.
         """
+        numbers, starts = _list(sequences), None if starts is None else list(starts)
         with self._lock:
-            _core.cache_append(self._cache, _list(sequences), k, v, starts)
+            _core.cache_append(self._cache, numbers, k, v, starts)
 
     def attend(
         self,
@@ -117,9 +125,10 @@ class KvCache:
 
         Options and results are as for ``attn.attention``; causal by default.
         """
+        numbers = _list(sequences)
         with self._lock:
             return _core.cache_attend(
-                self._cache, _list(sequences), q, out, return_lse, self._value_dim,
+                self._cache, numbers, q, out, return_lse, self._value_dim,
                 (causal, align, window, sink_tokens, mask, bias, alibi, sinks, scale, softcap, None, query_lengths,
                  query_starts, None, 0, bf16_products, threads),
             )

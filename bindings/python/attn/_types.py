@@ -7,10 +7,11 @@ from typing import Any, Sequence, Tuple, Union
 Array = Any
 """A NumPy array, or anything with DLPack on the CPU: float32, float64, float16 or bfloat16; bool for masks."""
 
-Causal = Union[bool, str, int, Sequence[int]]
-"""False, True (as many queries as keys), "top-left", "bottom-right", an offset, or an offset a sequence."""
+Causal = Union[bool, str]
+"""False, True (as many queries as keys, unless ``align`` says where they sit), "top-left" or "bottom-right"."""
 
 Align = Union[None, str, int, Sequence[int]]
+"""Where queries sit: "top-left", "bottom-right", the position of the first query, or one for each sequence."""
 
 Window = Union[None, int, Tuple[Union[int, None], Union[int, None]]]
 """How many keys to the left, or (left, right); None: no bound."""

@@ -23,6 +23,8 @@ from typing import Any, Counter, Iterator, Optional
 
 import numpy
 import torch
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
 
 import attn
 
@@ -69,6 +71,10 @@ def _what_is_missing(query, key, value, attn_mask, dropout_p: float) -> str:
     """What attn can't do yet in such a call; "" where it can all."""
     if dropout_p != 0.0:
         return f"dropout_p: {dropout_p}; dropout is not available in this version; give 0"
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return "query: inside a dispatch mode, which would not see what attn computes; leave the mode"
+    if forward_ad._current_level >= 0:
+        return "query: inside forward-mode differentiation, which is not available in this version; leave dual_level()"
     if torch.is_grad_enabled():
         for name, tensor in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
             if tensor is not None and tensor.requires_grad:
@@ -83,46 +89,50 @@ def _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa, out=None
             raise ValueError(f"{name}: on device {tensor.device}; attn computes on the CPU, so bring it there first")
     if not query.dtype == key.dtype == value.dtype:
         raise ValueError(f"key, value: dtypes {key.dtype} and {value.dtype}, but query has {query.dtype}; all three share one")
-    shape = query.shape
-    query, key, value = _same_batch(query, key, value, enable_gqa)
+    query, key, value, batch = _same_batch(query, key, value, enable_gqa)
+    rows = query.shape[-2]
     mask = bias = None
     if attn_mask is not None:
-        attn_mask = _folded_mask(_plain(attn_mask), shape)
+        attn_mask = _folded_mask(_plain(attn_mask), batch)
         mask, bias = (attn_mask, None) if attn_mask.dtype == torch.bool else (None, attn_mask)
     result = attn.attention(
         query, key, value, causal="top-left" if is_causal else False, mask=mask, bias=bias, scale=scale, out=out, **options
     )
-    return result if result.shape[:-1] == shape[:-1] else result.reshape(*shape[:-1], value.shape[-1])
+    return result if result.shape[:-2] == batch else result.reshape(*batch, rows, value.shape[-1])
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Without what torch records of it: the memory can't be handed out otherwise."""
-    return tensor.detach() if tensor.requires_grad else tensor
+    """Without what torch records of it, or does to it later: DLPack hands out the memory as it is."""
+    tensor = tensor.detach() if tensor.requires_grad else tensor
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
 
 
 def _same_batch(query, key, value, enable_gqa: bool):
-    """Tensors of up to four dimensions with equal batches: broadcast where torch does, and folded where there are more."""
+    """Tensors of up to four dimensions with equal batches, broadcast where torch does and folded where there are more dimensions;
+    and what the result's dimensions before its rows are."""
     query, key, value = _plain(query), _plain(key), _plain(value)
-    if query.dim() == key.dim() == value.dim() <= 4 and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
-        return query, key, value
+    batch = query.shape[:-2]
+    if query.dim() == key.dim() == value.dim() <= 4 and batch == key.shape[:-2] == value.shape[:-2]:
+        return query, key, value, batch
     first = -3 if enable_gqa else -2
     try:
-        batch = torch.broadcast_shapes(query.shape[:first], key.shape[:first], value.shape[:first])
+        outer = torch.broadcast_shapes(query.shape[:first], key.shape[:first], value.shape[:first])
     except RuntimeError:
         shapes = ", ".join(str(list(one.shape)) for one in (query, key, value))
         raise ValueError(f"query, key, value: shapes {shapes}; all but the last two dimensions must broadcast (with enable_gqa, "
                          "all but the last three)") from None
-    expanded = [one.expand(*batch, *one.shape[first:]) for one in (query, key, value)]
-    if expanded[0].dim() <= 4:
-        return expanded
-    return [one.reshape(-1, *one.shape[-3:]) for one in expanded]
+    query, key, value = (one.expand(*outer, *one.shape[first:]) for one in (query, key, value))
+    batch = query.shape[:-2]
+    if query.dim() > 4:
+        query, key, value = (one.reshape(-1, *one.shape[-3:]) for one in (query, key, value))
+    return query, key, value, batch
 
 
-def _folded_mask(mask: torch.Tensor, query_shape) -> torch.Tensor:
+def _folded_mask(mask: torch.Tensor, batch) -> torch.Tensor:
     """A mask of more than four dimensions, folded as the query is."""
-    if mask.dim() <= 4 and len(query_shape) <= 4:
+    if mask.dim() <= 4 and len(batch) <= 2:
         return mask
-    return mask.expand(*query_shape[:-2], *mask.shape[-2:]).reshape(-1, query_shape[-3], *mask.shape[-2:])
+    return mask.expand(*batch, *mask.shape[-2:]).reshape(-1, batch[-1], *mask.shape[-2:])
 
 
 class Routing:
@@ -151,8 +161,8 @@ class Routing:
 
 def _why_left(query, key, value, attn_mask, dropout_p, is_causal, everything: bool) -> str:
     """Why torch keeps a call; "" where attn takes it."""
-    for tensor in (query, key, value):
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+    for tensor in (query, key, value, attn_mask):
+        if tensor is not None and (type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided):
             return "not plain tensors"
     if query.device.type != "cpu":
         return "not on the CPU"
@@ -160,12 +170,14 @@ def _why_left(query, key, value, attn_mask, dropout_p, is_causal, everything: bo
         return "another dtype"
     if dropout_p != 0.0:
         return "dropout"
+    if torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack() > 0:
+        return "being traced"
     if _what_is_missing(query, key, value, attn_mask, dropout_p):
         return "needs a gradient"
     if is_causal and attn_mask is not None:
         return "is_causal beside a mask"
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return "being compiled"
+    if query.dim() < 2:
+        return "attn refuses it"
     if not everything and _is_slower(query, key):
         return "torch is as fast"
     return ""
@@ -205,14 +217,39 @@ def _has_bfloat16_products() -> bool:
     return True
 
 
+class _Through(TorchFunctionMode):
+    """Sees every function of torch's that is called in this thread, and computes one of them."""
+
+    def __init__(self, routing: Routing, everything: bool) -> None:
+        super().__init__()
+        self._routing, self._everything = routing, everything
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is not torch.nn.functional.scaled_dot_product_attention or torch.compiler.is_compiling():
+            return func(*args, **kwargs)
+        out, reason = self._computed(*args, **kwargs)
+        self._routing._record(reason)
+        return func(*args, **kwargs) if reason else out
+
+    def _computed(self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, **unknown):
+        """The result and "", or nothing and why."""
+        reason = "unknown arguments" if unknown else _why_left(query, key, value, attn_mask, dropout_p, is_causal, self._everything)
+        if reason:
+            return None, reason
+        options = {} if self._everything else {"bf16_products": _multiplies_in_bfloat16(query)}
+        try:
+            return _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa, **options), ""
+        except (TypeError, ValueError, RuntimeError):
+            return None, "attn refuses it"  # torch will say why in its own words, or know better
+
+
 @contextlib.contextmanager
 def enable(*, everything: bool = False) -> Iterator[Routing]:
-    """While it lasts, torch's own function goes through attn where attn is faster, and to torch elsewhere.
+    """While it lasts, torch's own function goes through attn where attn is faster, and to torch elsewhere, in this thread.
 
-    Every module that calls ``torch.nn.functional.scaled_dot_product_attention`` by that name takes part, in all threads; one that
-    has imported the function itself does not.
-
-    Long bfloat16 prompts are multiplied in bfloat16, as torch does it, where the processor can.
+    It may be nested. What is compiled or traced meanwhile stays torch's, and so does what torch.nn.MultiheadAttention calls within. Long bfloat16 prompts are multiplied in bfloat16, as torch
+    does it, where the processor can. Every other function of torch's takes about a microsecond longer.
 
     Args:
         everything: also where torch is as fast, and never with products in bfloat16: for the same bits however a prompt is batched
@@ -226,30 +263,9 @@ def enable(*, everything: bool = False) -> Iterator[Routing]:
         >>> print(routing)
         1 calls of scaled_dot_product_attention, 1 computed by attn
     """
-    functional = torch.nn.functional
-    original = functional.scaled_dot_product_attention
     routing = Routing()
-
-    def routed(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, **unknown):
-        reason = "unknown arguments" if unknown else _why_left(query, key, value, attn_mask, dropout_p, is_causal, everything)
-        if not reason:
-            try:
-                options = {} if everything else {"bf16_products": _multiplies_in_bfloat16(query)}
-                out = _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa, **options)
-            except (TypeError, ValueError, RuntimeError):
-                reason = "attn refuses it"  # torch will say why in its own words, or know better
-        routing._record(reason)
-        if not reason:
-            return out
-        if enable_gqa:  # which old versions of torch do not know
-            unknown["enable_gqa"] = True
-        return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **unknown)
-
-    functional.scaled_dot_product_attention = routed
-    try:
+    with _Through(routing, everything):
         yield routing
-    finally:
-        functional.scaled_dot_product_attention = original
 
 
 def register_with_transformers(name: str = "attn") -> None:
@@ -276,21 +292,28 @@ def _transformers_attention(
     is_causal: Optional[bool] = None,
     softcap: Optional[float] = None,
     s_aux: Optional[torch.Tensor] = None,
-    **_: Any,
+    sliding_window: Optional[int] = None,
+    **others: Any,
 ):
     """Attention as models of transformers call it: [B, H, L, D] in, [B, L, H, D] out, and no weights."""
     reason = _what_is_missing(query, key, value, attention_mask, dropout)
     if reason:
         raise NotImplementedError(reason)
+    for name in ("head_mask", "position_bias"):
+        if others.get(name) is not None:
+            raise NotImplementedError(f"{name}: not available in this version; leave it out, or use another attention implementation")
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
     is_causal = is_causal and attention_mask is None and query.shape[2] > 1
+    # A mask has the window in it; without one a window may still be meant.
+    window = sliding_window - 1 if sliding_window and is_causal else None
     if attention_mask is not None:
         attention_mask = attention_mask[..., : key.shape[-2]]
     batch, heads, rows, _ = query.shape
-    out = torch.empty(batch, rows, heads, value.shape[-1], dtype=query.dtype)
+    out = torch.empty(batch, rows, heads, value.shape[-1], dtype=query.dtype, device="cpu")
     sinks = None if s_aux is None else _plain(s_aux).float()
     _attend(
-        query, key, value, attention_mask, is_causal, scaling, True, out=out.transpose(1, 2), softcap=softcap, sinks=sinks
+        query, key, value, attention_mask, is_causal, scaling, True, out=out.transpose(1, 2), softcap=softcap, sinks=sinks,
+        window=window,
     )
     return out, None

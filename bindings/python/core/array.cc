@@ -59,9 +59,13 @@ Object attribute_of(PyObject* object, PyObject* name) {
   return attribute;
 }
 
-PyObject* attribute_of_numpy(const char* name) {
-  const Object numpy(PyImport_ImportModule("numpy"));
-  return numpy ? PyObject_GetAttrString(numpy.get(), name) : nullptr;
+// "ndarray", or "ma.MaskedArray" of a module in it.
+PyObject* attribute_of_numpy(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  const std::string module = dot == std::string::npos ? "numpy" : "numpy." + name.substr(0, dot);
+  const Object numpy(PyImport_ImportModule(module.c_str()));
+  return numpy ? PyObject_GetAttrString(numpy.get(), name.substr(dot == std::string::npos ? 0 : dot + 1).c_str())
+               : nullptr;
 }
 
 std::string text_of(PyObject* object) {
@@ -123,14 +127,16 @@ bool explain_failure(PyObject* object, const char* name) {
   const Object number(device ? PySequence_GetItem(device.get(), 0) : nullptr);
   const bool elsewhere = number && PyLong_AsLong(number.get()) != kCpu;
   PyErr_Clear();
-  if (!elsewhere) {
+  if (!elsewhere && !PyErr_GivenExceptionMatches(type, PyExc_Exception)) {  // an interrupt, say
     PyErr_Restore(type, value, traceback);
     return false;
   }
+  const std::string why = text_of(value);
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
-  return refuse_device(name, text_of(device.get()) + " (DLPack's numbers)");
+  if (elsewhere) return refuse_device(name, text_of(device.get()) + " (DLPack's numbers)");
+  return fail(PyExc_ValueError, std::string(name) + ": does not hand out its memory: " + why);
 }
 
 }  // namespace
@@ -139,6 +145,11 @@ bool explain_failure(PyObject* object, const char* name) {
 // is none is not even asked for it: a torch tensor takes 2 µs to say that it has no such attribute.
 bool Array::take(PyObject* object, const char* name, Access access) {
   static PyObject* const numpy_array = attribute_of_numpy("ndarray");
+  static PyObject* const masked_array = attribute_of_numpy("ma.MaskedArray");
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != numpy_array && masked_array &&
+      PyObject_IsInstance(object, masked_array) == 1)
+    return fail(PyExc_TypeError,
+                std::string(name) + ": a masked array, whose mask would be lost; give its data, and mask=");
   const int is_numpy = numpy_array ? PyObject_IsInstance(object, numpy_array) : -1;
   if (is_numpy < 0) return false;
   return is_numpy ? take_struct(object, name, access) : take_dlpack(object, name);
@@ -172,8 +183,11 @@ bool Array::take_dlpack(PyObject* object, const char* name) {
   capsule_ = Object(PyObject_CallObject(method.get(), nullptr));
   if (!capsule_) return explain_failure(object, name);
   // The capsule stays as it is: when it goes, it gives the memory back to its owner.
-  const auto* tensor = static_cast<const DLTensor*>(PyCapsule_GetPointer(capsule_.get(), "dltensor"));
-  if (!tensor) return false;
+  const auto* tensor = static_cast<const DLTensor*>(
+      PyCapsule_IsValid(capsule_.get(), "dltensor") ? PyCapsule_GetPointer(capsule_.get(), "dltensor") : nullptr);
+  if (!tensor)
+    return fail(PyExc_TypeError,
+                std::string(name) + ": what its __dlpack__() gives is no unused capsule of DLPack");
   // Asked of the capsule: __dlpack_device__() would take torch as long as all the rest.
   if (tensor->device.type != kCpu)
     return refuse_device(name, std::to_string(tensor->device.type) + ":" + std::to_string(tensor->device.id) +

@@ -56,7 +56,7 @@ bool is_valid(const Call& call) {
 
 }  // namespace
 
-// (q, k, v, out, lse, weights, swapped, options): lse and weights are None, True or arrays. -> (out, lse, weights)
+// (q, k, v, out, return_lse, return_weights, swapped, options) -> out, or (out, lse, weights) with None for what was not asked for
 PyObject* attention(PyObject* arguments) {
   PyObject* q = at(arguments, 0);
   const bool swapped = at(arguments, 6) == Py_True;
@@ -67,30 +67,28 @@ PyObject* attention(PyObject* arguments) {
   if (swapped && out_shape.rank >= 3)
     std::swap(out_shape.sizes[out_shape.rank - 2], out_shape.sizes[out_shape.rank - 3]);
   if (call.q.rank() != call.v.rank() && !is_valid(call)) return nullptr;
+  bool return_lse = false, return_weights = false;
+  if (!take_flag(at(arguments, 4), "return_lse", &return_lse) ||
+      !take_flag(at(arguments, 5), "return_weights", &return_weights))
+    return nullptr;
   Object out, lse, weights;
   Array out_array, lse_array, weights_array;
   if (!make_or_take(at(arguments, 3), "out", q, call.q, out_shape, call.q.tensor()->dtype, &out, &out_array))
     return nullptr;
   if (swapped) out_array.swap_heads_and_rows();
-  const auto wanted = [&](Py_ssize_t index) {
-    return given(at(arguments, index)) && at(arguments, index) != Py_False;
-  };
-  const auto target = [&](Py_ssize_t index) {
-    return at(arguments, index) == Py_True ? Py_None : at(arguments, index);
-  };
-  if (wanted(4)) {
+  if (return_lse) {
     Shape shape = shape_of(call.q, 0);
     if (shape.rank > 0) --shape.rank;
-    if (!make_or_take(target(4), "lse", q, call.q, shape, wide_dtype(call.q), &lse, &lse_array)) return nullptr;
+    if (!make_or_take(Py_None, "lse", q, call.q, shape, wide_dtype(call.q), &lse, &lse_array)) return nullptr;
   }
   if (!succeeded(unlocked([&] {
         return attn_forward(call.q.tensor(), call.k.tensor(), call.v.tensor(), out_array.tensor(),
                             lse ? lse_array.tensor() : nullptr, call.options.get());
       })))
     return nullptr;
-  if (wanted(5)) {
+  if (return_weights) {
     const Shape shape = shape_of(call.q, rows_of(call.k));
-    if (!make_or_take(target(5), "weights", q, call.q, shape, wide_dtype(call.q), &weights, &weights_array))
+    if (!make_or_take(Py_None, "weights", q, call.q, shape, wide_dtype(call.q), &weights, &weights_array))
       return nullptr;
     if (!succeeded(unlocked([&] {
           return attn_weights(call.q.tensor(), call.k.tensor(), weights_array.tensor(), call.options.get(), nullptr,
@@ -186,7 +184,9 @@ PyObject* rotate(PyObject* arguments) {
   if (given(at(arguments, 2)) && !take_numbers(at(arguments, 2), "positions", &positions)) return nullptr;
   attn_rope_options options;
   attn_rope_options_init(&options, sizeof options);
-  options.layout = at(arguments, 3) == Py_True ? ATTN_ROPE_ADJACENT_PAIRS : ATTN_ROPE_HALF_SPLIT;
+  bool interleaved = false;
+  if (!take_flag(at(arguments, 3), "interleaved", &interleaved)) return nullptr;
+  options.layout = interleaved ? ATTN_ROPE_ADJACENT_PAIRS : ATTN_ROPE_HALF_SPLIT;
   std::string scaling;
   if (!take_number(at(arguments, 4), "rotary_dim", &options.rotary_dim) ||
       !take_real(at(arguments, 5), "base", &options.base) || !take_text(at(arguments, 6), "scaling", &scaling) ||

@@ -58,7 +58,7 @@ PyObject* cache_load(PyObject* arguments) {
   std::string path;
   int64_t most_bytes = -1;
   attn_cache* cache = nullptr;
-  if (!take_text(at(arguments, 0), "path", &path)) return nullptr;
+  if (!take_path(at(arguments, 0), &path)) return nullptr;
   if (given(at(arguments, 1)) && !take_number(at(arguments, 1), "most_bytes", &most_bytes)) return nullptr;
   return succeeded(unlocked([&] { return attn_cache_load(path.c_str(), most_bytes, &cache); })) ? capsule_of(cache)
                                                                                                 : nullptr;
@@ -68,7 +68,7 @@ PyObject* cache_load(PyObject* arguments) {
 PyObject* cache_save(PyObject* arguments) {
   attn_cache* cache = cache_of(arguments);
   std::string path;
-  if (!cache || !take_text(at(arguments, 1), "path", &path)) return nullptr;
+  if (!cache || !take_path(at(arguments, 1), &path)) return nullptr;
   return none_or_error(unlocked([&] { return attn_cache_save(cache, path.c_str()); }));
 }
 
@@ -119,7 +119,9 @@ PyObject* cache_attend(PyObject* arguments) {
                                        : new_array(query, q, shape, q.rank(), q.tensor()->dtype);
   if (!out || !out_array.take(out.get(), "out", Access::write)) return nullptr;
   Object lse;
-  if (at(arguments, 4) == Py_True) {
+  bool return_lse = false;
+  if (!take_flag(at(arguments, 4), "return_lse", &return_lse)) return nullptr;
+  if (return_lse) {
     lse = new_array(query, q, shape, q.rank() - 1, ATTN_F32);
     if (!lse || !lse_array.take(lse.get(), "lse", Access::write)) return nullptr;
   }

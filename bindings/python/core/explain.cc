@@ -40,7 +40,9 @@ PyObject* explain(PyObject* arguments) {
       !take_number(at(arguments, 9), "tile", &explain_options.tile))
     return nullptr;
   explain_options.heads = heads;
-  explain_options.cache = at(arguments, 10) == Py_True;
+  bool cache = false;
+  if (!take_flag(at(arguments, 10), "cache", &cache)) return nullptr;
+  explain_options.cache = cache;
   if (given(at(arguments, 11))) {
     if (!take_text(at(arguments, 11), "mistake", &mistake)) return nullptr;
     explain_options.mistake = mistake.c_str();

@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <exception>
 #include <new>
 #include <string>
 #include <utility>
@@ -53,6 +54,16 @@ inline PyObject* refuse(PyObject* exception, const std::string& sentence) {
   return nullptr;
 }
 
+/// Takes back an exception that says "this is not what I expected"; what a user's own code raised stays. Whether it did.
+inline bool took_back() {
+  for (PyObject* expected : {PyExc_TypeError, PyExc_OverflowError, PyExc_UnicodeError}) {
+    if (!PyErr_ExceptionMatches(expected)) continue;
+    PyErr_Clear();
+    return true;
+  }
+  return false;
+}
+
 /// The library's sentence as an exception, where a call did not end well.
 inline bool succeeded(int code) {
   if (code == ATTN_OK) return true;
@@ -62,7 +73,7 @@ inline bool succeeded(int code) {
 /// The characters of a str; false, without an exception, for anything else.
 inline bool read_text(PyObject* object, std::string* text) {
   const Object bytes(object && PyUnicode_Check(object) ? PyUnicode_AsUTF8String(object) : nullptr);
-  PyErr_Clear();
+  if (!bytes) PyErr_Clear();
   if (bytes)
     *text = std::string(PyBytes_AsString(bytes.get()), static_cast<std::size_t>(PyBytes_Size(bytes.get())));
   return static_cast<bool>(bytes);
@@ -84,6 +95,8 @@ PyObject* function(PyObject* /*module*/, PyObject* arguments) {
     return body(arguments);
   } catch (const std::bad_alloc&) {
     return PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    return refuse(PyExc_RuntimeError, error.what());
   }
 }
 

@@ -1,12 +1,14 @@
 #include "bindings/python/core/options.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <thread>
 
 namespace attn::python {
 namespace {
 
-constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostThreads = 1024, kMostHeads = 1 << 20;
 
 // The order of _options.py.
 enum Place : Py_ssize_t {
@@ -36,7 +38,7 @@ bool named_alignment(const std::string& text, int32_t* alignment) {
 }
 
 // Arrays of NumPy and torch have __index__ as well, for those of one element.
-bool is_number(PyObject* object) { return PyIndex_Check(object) && !PySequence_Check(object); }
+bool is_number(PyObject* object) { return PyIndex_Check(object) && !PySequence_Check(object) && !is_flag(object); }
 
 // A number of keys, or None for no bound.
 bool take_reach(PyObject* object, int64_t* reach) {
@@ -46,8 +48,9 @@ bool take_reach(PyObject* object, int64_t* reach) {
                                                    " is below 0; give a number of keys, or None for no bound");
 }
 
-// One pool for each number of threads, made when first asked for; they live as long as the program.
+// One pool for each number of threads up to that of processors, made when first asked for; they live as long as the program.
 const attn_executor* pool_of(int32_t threads) {
+  threads = std::min(threads, std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency())));
   static std::mutex mutex;
   static auto& pools = *new std::map<int32_t, attn_pool*>;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -56,46 +59,64 @@ const attn_executor* pool_of(int32_t threads) {
   return attn_pool_executor(pool);
 }
 
-bool take_flag(PyObject* object, int32_t* flag) {
-  *flag = PyObject_IsTrue(object);
-  return *flag >= 0;
-}
-
 }  // namespace
 
+bool is_flag(PyObject* object) {
+  static PyObject* const numpy_bool = [] {
+    const Object numpy(PyImport_ImportModule("numpy"));
+    return numpy ? PyObject_GetAttrString(numpy.get(), "bool_") : nullptr;
+  }();
+  return PyBool_Check(object) || (numpy_bool && PyObject_IsInstance(object, numpy_bool) == 1);
+}
+
+bool take_flag(PyObject* object, const char* name, bool* flag) {
+  if (!is_flag(object))
+    return fail(PyExc_TypeError, std::string(name) + ": neither True nor False; give one of them");
+  *flag = PyObject_IsTrue(object) == 1;
+  return true;
+}
+
 bool take_number(PyObject* object, const char* name, int64_t* number) {
-  const Object index(PyNumber_Index(object));
+  const Object index(is_flag(object) ? nullptr : PyNumber_Index(object));
   if (index) *number = PyLong_AsLongLong(index.get());
   if (index && !PyErr_Occurred()) return true;
   const bool too_large = index.get() != nullptr;
-  PyErr_Clear();
+  if (PyErr_Occurred() && !took_back()) return false;
   return too_large ? fail(PyExc_ValueError, std::string(name) + ": does not fit 64 bits")
                    : fail(PyExc_TypeError, std::string(name) + ": no whole number; give one");
 }
 
 bool take_real(PyObject* object, const char* name, double* number) {
+  if (is_flag(object)) return fail(PyExc_TypeError, std::string(name) + ": no number; give one");
   *number = PyFloat_AsDouble(object);
   if (!PyErr_Occurred()) return true;
-  PyErr_Clear();
-  return fail(PyExc_TypeError, std::string(name) + ": no number; give one");
+  return took_back() && fail(PyExc_TypeError, std::string(name) + ": no number that fits 64 bits; give one");
 }
 
 bool take_text(PyObject* object, const char* name, std::string* text) {
-  return read_text(object, text) || fail(PyExc_TypeError, std::string(name) + ": no text; give a str");
+  if (!read_text(object, text)) return fail(PyExc_TypeError, std::string(name) + ": no text; give a str");
+  return text->find('\0') == std::string::npos ||
+         fail(PyExc_ValueError, std::string(name) + ": has a zero byte in it");
+}
+
+bool take_path(PyObject* object, std::string* path) {
+  PyObject* converted = nullptr;
+  if (!PyUnicode_FSConverter(object, &converted)) return false;
+  const Object bytes(converted);
+  *path = std::string(PyBytes_AsString(bytes.get()), static_cast<std::size_t>(PyBytes_Size(bytes.get())));
+  return true;
 }
 
 bool take_numbers(PyObject* list, const char* name, std::vector<int64_t>* numbers) {
   numbers->clear();
   const Object items(PySequence_List(list));
-  if (!items) {
-    PyErr_Clear();
-    return fail(PyExc_TypeError, std::string(name) + ": no list of whole numbers; give one");
-  }
+  if (!items)
+    return took_back() && fail(PyExc_TypeError, std::string(name) + ": no list of whole numbers; give one");
   for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
     numbers->push_back(0);
     if (!take_number(PyList_GetItem(items.get(), i), name, &numbers->back())) return false;
   }
-  return true;
+  return !numbers->empty() || fail(PyExc_ValueError, std::string(name) + ": empty; leave it out for none");
 }
 
 bool Options::take(PyObject* tuple, int64_t query_heads) {
@@ -116,17 +137,29 @@ bool Options::take(PyObject* tuple, int64_t query_heads) {
     if (options_.softcap == 0) return fail(PyExc_ValueError, "softcap: 0 is not above 0; leave it out for none");
   }
   if (!take_number(at(tuple, kKeyOffset), "key_offset", &options_.key_offset)) return false;
-  return take_lists(tuple) && take_flag(at(tuple, kBf16Products), &options_.bf16_products) &&
-         take_threads(at(tuple, kThreads));
+  bool bf16_products = false;
+  if (!take_lists(tuple) || !take_flag(at(tuple, kBf16Products), "bf16_products", &bf16_products)) return false;
+  options_.bf16_products = bf16_products;
+  return take_threads(at(tuple, kThreads));
 }
 
-// causal is False, True, or where queries sit; align says so for windows and ALiBi, too.
+// causal is False, True, or where queries sit; align says so for windows and ALiBi, too. Numbers are align's alone: 0 and 1
+// would pass for False and True.
 bool Options::take_causal(PyObject* causal, PyObject* align) {
-  const bool says_where = given(causal) && !PyBool_Check(causal);
-  options_.causal = says_where || causal == Py_True;
-  if (says_where && given(align))
+  if (!PyUnicode_Check(causal)) {
+    bool flag = false;
+    if (!is_flag(causal))
+      return fail(PyExc_TypeError,
+                  "causal: neither True, False, \"top-left\" nor \"bottom-right\"; for an offset give causal=True "
+                  "and align");
+    if (!take_flag(causal, "causal", &flag)) return false;
+    options_.causal = flag;
+    return take_align(align, "align");
+  }
+  options_.causal = 1;
+  if (given(align))
     return fail(PyExc_ValueError, "align: given, but causal says already where queries sit; give one of the two");
-  return take_align(says_where ? causal : align, says_where ? "causal" : "align");
+  return take_align(causal, "causal");
 }
 
 bool Options::take_align(PyObject* align, const char* name) {
@@ -151,8 +184,8 @@ bool Options::take_window(PyObject* window) {
   if (!given(window)) return true;
   if (is_number(window)) return take_reach(window, &options_.window_left);
   const Object pair(PySequence_List(window));
+  if (!pair && !took_back()) return false;
   if (!pair || PyList_Size(pair.get()) != 2) {
-    PyErr_Clear();
     return fail(PyExc_TypeError, "window: neither a number of keys nor a pair (left, right); give one of them");
   }
   return take_reach(PyList_GetItem(pair.get(), 0), &options_.window_left) &&
@@ -161,12 +194,16 @@ bool Options::take_window(PyObject* window) {
 
 // True: the standard slopes.
 bool Options::take_alibi(PyObject* alibi, int64_t query_heads) {
-  if (!given(alibi) || alibi == Py_False) return true;
-  if (alibi != Py_True) {
+  bool standard = false;
+  if (!given(alibi) || (is_flag(alibi) && take_flag(alibi, "alibi", &standard) && !standard)) return true;
+  if (!standard) {
     if (!alibi_.take(alibi, "alibi")) return false;
     options_.alibi = alibi_.tensor();
     return true;
   }
+  if (query_heads < 0 || query_heads > kMostHeads)
+    return fail(PyExc_ValueError,
+                "heads: " + std::to_string(query_heads) + "; slopes are given for at most 1048576");
   slopes_.resize(static_cast<std::size_t>(query_heads));
   if (!succeeded(attn_alibi_slopes(static_cast<int32_t>(query_heads), slopes_.data()))) return false;
   slopes_tensor_ = attn_contiguous(slopes_.data(), ATTN_F32, 1, &query_heads);

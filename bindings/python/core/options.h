@@ -33,6 +33,11 @@ class Options {
 bool take_numbers(PyObject* list, const char* name, std::vector<int64_t>* numbers);
 bool take_number(PyObject* object, const char* name, int64_t* number);
 bool take_real(PyObject* object, const char* name, double* number);
+/// True or False, Python's or NumPy's. Other objects have a truth, too, but say it by mistake.
+bool is_flag(PyObject* object);
+bool take_flag(PyObject* object, const char* name, bool* flag);
+/// The same for a place in a file system, as bytes.
+bool take_path(PyObject* object, std::string* path);
 bool take_text(PyObject* object, const char* name, std::string* text);
 
 }  // namespace attn::python

@@ -1,6 +1,7 @@
 """attention, weights, plan, merge and rotate: numbers, memory, and what is refused."""
 
 import gc
+import os
 import sys
 import threading
 import tracemalloc
@@ -60,8 +61,8 @@ def test_options_mean_what_they_say():
     for options, expected in [
         (dict(causal=True), dict(visible=j <= i)),
         (dict(causal="top-left"), dict(visible=j <= i)),
-        (dict(causal=2), dict(visible=j <= i + 2)),
-        (dict(causal=[0, 3]), dict(visible=j[None, None] <= i + numpy.array([0, 3])[:, None, None, None])),
+        (dict(causal=True, align=2), dict(visible=j <= i + 2)),
+        (dict(causal=True, align=[0, 3]), dict(visible=j[None, None] <= i + numpy.array([0, 3])[:, None, None, None])),
         (dict(window=2, causal=True), dict(visible=(j <= i) & (j >= i - 2))),
         (dict(window=(1, 3)), dict(visible=(j >= i - 1) & (j <= i + 3))),
         (dict(window=(None, 1)), dict(visible=j <= i + 1)),
@@ -207,7 +208,18 @@ read_only.flags.writeable = False
     (ValueError, "^q: on device .*2.*CPU", lambda: attn.attention(OnlyDLPack(object(), (2, 0)), k, v)),
     (ValueError, "^causal: .*bottom-right", lambda: attn.attention(q[:, :, :3], k, v, causal=True)),
     (ValueError, "^causal: \"left\" is no alignment", lambda: attn.attention(q, k, v, causal="left")),
-    (ValueError, "^align: given, but causal says already", lambda: attn.attention(q, k, v, causal=1, align=2)),
+    (ValueError, "^align: given, but causal says already", lambda: attn.attention(q, k, v, causal="top-left", align=2)),
+    (TypeError, "^causal: neither", lambda: attn.attention(q, k, v, causal=0)),
+    (TypeError, "^causal: neither", lambda: attn.attention(q, k, v, causal=1)),
+    (TypeError, "^align: no list", lambda: attn.attention(q, k, v, causal=True, align=True)),
+    (TypeError, "^return_lse: neither", lambda: attn.attention(q, k, v, return_lse=1)),
+    (TypeError, "^interleaved: neither", lambda: attn.rotate(q, interleaved=1)),
+    (TypeError, "^threads: no whole number", lambda: attn.attention(q, k, v, threads=True)),
+    (ValueError, "^key_lengths: empty", lambda: attn.attention(q, k, v, key_lengths=[])),
+    (ValueError, "^positions: empty", lambda: attn.rotate(q, positions=[])),
+    (TypeError, "^q: a masked array", lambda: attn.attention(numpy.ma.masked_array(q, mask=q > 0), k, v)),
+    (ValueError, "^heads: |heads|columns", lambda: attn.explain(x=numpy.eye(2), wq=numpy.eye(2), wk=numpy.eye(2), wv=numpy.eye(2), heads=-1, alibi=True)),
+    (ValueError, "zero byte", lambda: attn.force_isa("scalar\0zzz")),
     (TypeError, "^window: neither", lambda: attn.attention(q, k, v, window="wide")),
     (TypeError, "^window: neither", lambda: attn.attention(q, k, v, window=(1, 2, 3))),
     (ValueError, "^window: -1 is below 0", lambda: attn.attention(q, k, v, window=-1)),
@@ -233,6 +245,28 @@ read_only.flags.writeable = False
 def test_wrong_use_is_told_in_a_sentence(error, says, call):
     with pytest.raises(error, match=says):
         call()
+
+
+def test_flags_of_numpy_are_flags():
+    for flag in (True, False):
+        assert (attn.attention(q, k, v, causal=numpy.bool_(flag)) == attn.attention(q, k, v, causal=flag)).all()
+        assert (attn.rotate(q, interleaved=numpy.bool_(flag)) == attn.rotate(q, interleaved=flag)).all()
+        assert (attn.attention(q, k, v, alibi=numpy.bool_(flag)) == attn.attention(q, k, v, alibi=flag)).all()
+
+
+def test_what_a_callers_own_code_raises_comes_through():
+    def interrupted():
+        raise KeyboardInterrupt
+        yield
+
+    with pytest.raises(KeyboardInterrupt):
+        attn.attention(q, k, v, key_lengths=interrupted())
+
+
+def test_many_numbers_of_threads_share_pools():
+    for threads in range(2, 200):
+        attn.attention(q, k, v, threads=threads)
+    assert len(os.listdir("/proc/self/task")) < 100
 
 
 def test_other_threads_run_meanwhile():

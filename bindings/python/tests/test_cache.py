@@ -92,6 +92,18 @@ def test_wrong_use_is_told_in_a_sentence(error, says, call):
     assert cache.length(0) == 5
 
 
+def test_a_cache_may_be_asked_while_it_is_used(tmp_path):
+    q, k, v = tokens(4, 5)
+    cache = attn.KvCache(KV_HEADS, DIM)
+    sequence = cache.add_sequence()
+    cache.append(numpy.int64(sequence), k, v, starts=(5 * i + 0 * cache.length(sequence) for i in range(2)))
+    assert cache.length(sequence) == 5
+    cache.save(bytes(tmp_path / "cache"))
+    assert attn.KvCache.load(tmp_path / "cache").length(sequence) == 5
+    with pytest.raises(ValueError, match="null byte"):
+        cache.save(str(tmp_path / "cut\0short"))
+
+
 def test_threads_take_turns():
     q, k, v = tokens(3, 64)
     cache = attn.KvCache(KV_HEADS, DIM, page_tokens=16)

@@ -124,7 +124,7 @@ def test_batches_broadcast_and_fold():
     mask = torch.rand(2, 1, 1, 5, 6) < 0.8
     mask[..., 0] = True
     for arguments in [(q, k, k), (q, k[:, :1], k[:1]), (q[0, 0], k[0, 0], k[0, 0]), (q[0, 0, 0], k[0, 0, 0], k[0, 0, 0]),
-                      (q[0], k[0, :1], k[0]), (q[0], k[0, 0], k[0, 0]), (q, k, k, mask)]:
+                      (q[0, :1], k[0], k[0]), (q[:1, 0], k[:, 0], k[:, 0]), (q[0], k[0, :1], k[0]), (q[0], k[0, 0], k[0, 0]), (q, k, k, mask)]:
         expected = theirs(*arguments)
         out = ours(*arguments)
         assert out.shape == expected.shape
@@ -166,7 +166,6 @@ def test_gradients_are_refused_by_name():
 
 def test_enable_routes_and_says_what_it_did():
     q = torch.randn(1, 4, 200, 64)
-    before = torch.nn.functional.scaled_dot_product_attention
     with attn.torch.enable(everything=True) as routing:
         F = torch.nn.functional
         out = F.scaled_dot_product_attention(q, q, q, is_causal=True)
@@ -175,14 +174,14 @@ def test_enable_routes_and_says_what_it_did():
             F.scaled_dot_product_attention(q.clone().requires_grad_(), q, q).sum().backward()
         with contextlib.suppress(RuntimeError):
             F.scaled_dot_product_attention(q[..., :3], q, q)
-    assert torch.nn.functional.scaled_dot_product_attention is before
     assert (out == ours(q, q, q, is_causal=True)).all()
     assert routing.left["attn refuses it"] == 1  # and torch has raised its own error
     assert routing.routed == 1 and routing.left["dropout"] == 1 and routing.left["needs a gradient"] == 1
     assert "computed by attn" in str(routing) and "left to torch: dropout" in str(routing)
-    with pytest.raises(ZeroDivisionError), attn.torch.enable():
+    with pytest.raises(ZeroDivisionError), attn.torch.enable() as routing:
         raise ZeroDivisionError
-    assert torch.nn.functional.scaled_dot_product_attention is before
+    torch.nn.functional.scaled_dot_product_attention(q, q, q)
+    assert routing.calls == 0
 
 
 def test_enable_leaves_to_torch_what_it_does_as_fast():
@@ -193,14 +192,38 @@ def test_enable_leaves_to_torch_what_it_does_as_fast():
     assert routing.left["torch is as fast"] == 1 and routing.routed == 1
 
 
-def test_a_module_of_torch_goes_through():
-    layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).train()  # in training torch takes no short cut
+def test_enable_leaves_what_it_does_not_understand_as_it_was():
+    import torch.nn.attention.bias
+
+    F, q = torch.nn.functional, torch.randn(1, 2, 64, 8)
+    bias = torch.nn.attention.bias.causal_lower_right(5, 64)
+    negative = torch.randn(1, 2, 64, 8, dtype=torch.complex64).conj().imag
+    for arguments in [(q[:, :, :5], q, q, bias), (negative, negative, negative)]:
+        expected = F.scaled_dot_product_attention(*arguments)
+        with attn.torch.enable(everything=True):
+            torch.testing.assert_close(F.scaled_dot_product_attention(*arguments), expected)
+    torch.testing.assert_close(ours(negative, negative, negative), theirs(negative, negative, negative))
+
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with attn.torch.enable(everything=True) as routing:
+        graph = make_fx(lambda one: F.scaled_dot_product_attention(one, one, one))(q)
+    torch.testing.assert_close(graph(q), theirs(q, q, q))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward-mode"):
+        ours(q, q, q)
+    with attn.torch.enable(everything=True) as outer, attn.torch.enable(everything=True) as inner:
+        F.scaled_dot_product_attention(q, q, q)
+    assert inner.routed == 1 and outer.calls == 0
+    with torch.device("meta"), attn.torch.enable(everything=True):
+        torch.testing.assert_close(F.scaled_dot_product_attention(q, q, q), theirs(q, q, q))
+
+
+def test_modules_give_what_they_gave():
+    layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).train()
     x = torch.randn(2, 10, 64)
     expected = layer(x, x, x, need_weights=False)[0]
-    with attn.torch.enable(everything=True) as routing:
-        out = layer(x, x, x, need_weights=False)[0]
-    assert routing.routed == 1
-    torch.testing.assert_close(out, expected)
+    with attn.torch.enable(everything=True):
+        torch.testing.assert_close(layer(x, x, x, need_weights=False)[0], expected)
 
 
 def test_numbers_of_numpy_and_torch_are_the_same():
