@@ -200,6 +200,27 @@ TEST_F(Models, MapMeasuresRoles) {
   EXPECT_NE(attn({"map", "--model", "wide", "--roles"}).out.find("Olsson et al., 2022"), std::string::npos);
 }
 
+// The page holds every weight that a query may give, rounded; of chosen heads, if they are chosen.
+TEST_F(Models, MapWritesPages) {
+  if (!ATTN_HAS_PAGE) GTEST_SKIP() << "this build has no page (ATTN_BUILD_PAGE)";
+  const auto given = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"map", "--model", "small.gguf", "it was", "-o", "map.html"});
+    EXPECT_EQ(attn(arguments).exit_code, 0);
+    std::ifstream file(path("map.html"));
+    const std::string html{std::istreambuf_iterator<char>(file), {}},
+        open = R"(<script id="given" type="application/json">)";
+    const std::size_t begin = html.find(open) + open.size();
+    return json::parse(html.substr(begin, html.find("</script>", begin) - begin))["map"];
+  };
+  const json all = given({}), one = given({"--layer", "1", "--head", "2"});
+  const std::size_t n = all["tokens"].size(), bytes = 18 * n * (n + 1) / 2;
+  EXPECT_EQ(all["weights"].get<std::string>().size(), (bytes + 2) / 3 * 4);
+  EXPECT_EQ(one["layers"], json({1}));
+  EXPECT_EQ(one["heads"], json({2}));
+  EXPECT_TRUE(one["weights"].get<std::string>().starts_with("/"));  // the first token gives itself all: 255
+  EXPECT_NE(one["caveat"].get<std::string>().find("not an account"), std::string::npos);
+}
+
 TEST_F(Models, MapRefusesWhatMakesNoSense) {
   const auto refused = [&](std::vector<std::string> more, const std::string& piece) {
     more.insert(more.begin(), {"map", "--model", "small.gguf"});
@@ -211,7 +232,7 @@ TEST_F(Models, MapRefusesWhatMakesNoSense) {
   refused({"it", "--layer", "1", "--head", "6"}, "--head: 6, but the model has 6 heads");
   refused({"it", "--head", "1"}, "--head: of which layer?");
   refused({"it", "--top", "0"}, "--top: \"0\"");
-  refused({"it", "-o", "map.html"}, "-o: .html is not available in this version");
+  if (!ATTN_HAS_PAGE) refused({"it", "-o", "map.html"}, "-o: map.html: ");
   refused({"it", "-o", "map.pdf"}, "-o: map.pdf has another extension");
   refused({"it", "-o", "-"}, "-o: - has another extension");
   refused({"it", "-o", "none/map.svg"}, "none");
