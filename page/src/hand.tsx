@@ -18,17 +18,19 @@ interface Props {
 
 export function Hand({ specification, trace, mistakes, head, onHead, onChange }: Props) {
   const [focus, setFocus] = useState<Place>();
+  // Another table may have been entered meanwhile.
+  const leave = (name: string) => setFocus((now) => (now?.matrix === name ? undefined : now));
   const shownHead = Math.min(head, trace.heads.length - 1), one = trace.heads[shownHead];
   const several = trace.heads.length > 1, tokens = trace.tokens;
   const of = several ? ` of head ${shownHead}` : "";
   const inputs = (name: "x" | "wq" | "wk" | "wv" | "q" | "k" | "v", values: Values, rows?: string[]) => (
     <Table name={name} title={TITLES[name]} values={values} rows={rows} tint="sign" focus={focus}
-      source={sourceOf(focus, trace, shownHead, name)} onFocus={setFocus}
+      source={sourceOf(focus, trace, shownHead, name)} onFocus={setFocus} onLeave={leave}
       isChanged={(row) => change.without(specification.set, name, row).length !== (specification.set ?? []).length}
       onEdit={(row, column, value) => onChange(change.setNumber(specification, name, row, column, value, values as Matrix))} />
   );
   const table = (name: string, title: string, values: Values, options: Partial<Parameters<typeof Table>[0]> = {}) => (
-    <Table name={name} title={title} values={values} rows={tokens} columns={tokens} focus={focus} onFocus={setFocus}
+    <Table name={name} title={title} values={values} rows={tokens} columns={tokens} focus={focus} onFocus={setFocus} onLeave={leave}
       source={sourceOf(focus, trace, shownHead, name)} {...options} />
   );
   return (

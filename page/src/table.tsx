@@ -21,7 +21,8 @@ export interface TableProps {
   source?: Area;
   /** What a mistake makes of the values. */
   wrong?: Values;
-  onFocus?: (place: Place | undefined) => void;
+  onFocus?: (place: Place) => void;
+  onLeave?: (name: string) => void;
   onEdit?: (row: number, column: number, value: number) => void;
   isChanged?: (row: number) => boolean;
 }
@@ -135,7 +136,7 @@ export function Table(props: TableProps) {
     window.clearTimeout(leaving.current);
     if (place.matrix !== focus?.matrix || place.row !== focus.row || place.column !== focus.column) onFocus?.(place);
   };
-  const leave = () => { leaving.current = window.setTimeout(() => onFocus?.(undefined), LEAVE_MS); };
+  const leave = () => { leaving.current = window.setTimeout(() => props.onLeave?.(name), LEAVE_MS); };
 
   /** Taken with Enter or when one leaves the field; what is no number stays there, marked. */
   const take = (input: HTMLInputElement, place: Place) => {
