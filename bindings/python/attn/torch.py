@@ -189,7 +189,7 @@ _LEAST_WORK_32_BITS = 2e7
 _LEAST_WORK_16_BITS = 3e4
 _FEWEST_ROWS_32_BITS = 8  # below, torch reads keys that lie row by row faster
 _MOST_ROWS_BFLOAT16 = 63  # above, torch multiplies in bfloat16 with AMX ...
-_FEWEST_ROWS_PRODUCTS = 256  # ... and from here on so does attn, faster
+_FEWEST_ROWS_PRODUCTS = 512  # ... and from here on so does attn, faster
 
 
 def _is_slower(query, key) -> bool:
