@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "explain/head_json.h"
 #include "explain/json_number.h"
 #include "model/map_text.h"
 
@@ -170,14 +171,7 @@ std::string rows_of(const AttentionMap& map, std::int64_t from) {
 
 json ranking(const AttentionMap& map, std::int64_t from) {
   json all = json::array();
-  for (const explain::HeadRow& row : explain::rank_heads(map, from)) {
-    all.push_back({{"layer", row.layer},
-                   {"head", row.head},
-                   {"beyond", json_number(row.beyond)},
-                   {"first", json_number(row.first)},
-                   {"previous", json_number(row.previous)},
-                   {"itself", json_number(row.itself)}});
-  }
+  for (const explain::HeadRow& row : explain::rank_heads(map, from)) all.push_back(json(explain::head_json(row)));
   return all;
 }
 

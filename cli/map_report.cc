@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/numbers.h"
+#include "explain/head_json.h"
 #include "explain/json_number.h"
 
 namespace attn::cli {
@@ -136,27 +137,15 @@ ordered_json ranking_json(const MapReport& report) {
                        {"position", position},
                        {"weight", json_number(weights[static_cast<std::size_t>(position)])}});
     }
-    all.push_back({{"layer", row.layer},
-                   {"head", row.head},
-                   {"beyond", json_number(row.beyond)},
-                   {"first", json_number(row.first)},
-                   {"previous", json_number(row.previous)},
-                   {"itself", json_number(row.itself)},
-                   {"weights", std::move(links)}});
+    all.push_back(explain::head_json(row));
+    all.back()["weights"] = std::move(links);
   }
   return all;
 }
 
 ordered_json habits_json(const MapReport& report) {
   ordered_json all = ordered_json::array();
-  for (const HeadHabits& row : habits_of(report)) {
-    all.push_back({{"layer", row.layer},
-                   {"head", row.head},
-                   {"beyond", json_number(row.beyond)},
-                   {"first", json_number(row.first)},
-                   {"previous", json_number(row.previous)},
-                   {"itself", json_number(row.itself)}});
-  }
+  for (const HeadHabits& row : habits_of(report)) all.push_back(explain::head_json(row));
   return all;
 }
 

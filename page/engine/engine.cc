@@ -10,6 +10,7 @@
 #include "explain/attention_map.h"
 #include "explain/changes.h"
 #include "explain/cost.h"
+#include "explain/head_json.h"
 #include "explain/json.h"
 #include "explain/json_number.h"
 #include "explain/scaling.h"
@@ -211,13 +212,10 @@ ATTN_PAGE_CALL const float* attn_page_map_weights() { return page::shown_map().w
 /// [{layer, head, beyond, first, previous, itself}] for the row of a query; layer and head count those that are here.
 ATTN_PAGE_CALL const char* attn_page_map_ranking(int from) {
   page::Json list = page::Json::array();
-  for (const explain::HeadRow& row : explain::rank_heads(page::shown_map(), from))
-    list.push_back({{"layer", row.layer_here},
-                    {"head", row.head},
-                    {"beyond", row.beyond},
-                    {"first", row.first},
-                    {"previous", row.previous},
-                    {"itself", row.itself}});
+  for (const explain::HeadRow& row : explain::rank_heads(page::shown_map(), from)) {
+    list.push_back(explain::head_json(row));
+    list.back()["layer"] = row.layer_here;
+  }
   return page::answer(list.dump());
 }
 

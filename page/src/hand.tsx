@@ -1,13 +1,12 @@
 // Attention by hand: every table from tokens to outputs, and where each number comes from.
 import { useState } from "preact/hooks";
-import type { Engine, Matrix, Mistake, Specification, Trace, Values } from "./engine";
+import type { Matrix, Mistake, Specification, Trace, Values } from "./engine";
 import { number } from "./format";
 import * as change from "./state";
 import { Table } from "./table";
 import { TITLES, columnsOf, explanation, sourceOf, type Place } from "./why";
 
 interface Props {
-  engine: Engine;
   specification: Specification;
   trace: Trace;
   mistakes: Mistake[];

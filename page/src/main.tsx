@@ -1,10 +1,10 @@
 // The page: what is shown, its history, its address, and the keys that work everywhere.
 import { render } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useReducer, useState } from "preact/hooks";
 import "./style.css";
 import { Cache } from "./cache";
 import { CostView } from "./cost";
-import { Engine, type Specification, type Trace } from "./engine";
+import { Engine, type Specification } from "./engine";
 import { Hand } from "./hand";
 import { Heads } from "./heads";
 import type { GivenMap } from "./map-source";
@@ -22,8 +22,10 @@ const INTRODUCTIONS: Record<View, string> = {
   heads: "What the heads of a trained model look at, in your own text.",
 };
 
-/** What a server or a file has put into the page. */
-function given(): { specification?: Specification; server?: { model: string | null }; map?: GivenMap } {
+/** What a server or a file has put into the page: read once, since a map in it may be large. */
+const GIVEN = readGiven();
+
+function readGiven(): { specification?: Specification; server?: { model: string | null }; map?: GivenMap } {
   try {
     return JSON.parse(document.getElementById("given")!.textContent!) ?? {};
   } catch {
@@ -32,7 +34,7 @@ function given(): { specification?: Specification; server?: { model: string | nu
 }
 
 function firstState(): State {
-  const state = fromHash(location.hash), { specification, map } = given();
+  const state = fromHash(location.hash), { specification, map } = GIVEN;
   if (location.hash.length > 1) return state;
   if (map) return { ...state, view: "heads", heads: { ...state.heads, from: map.from, to: -1, layer: 0, head: 0 } };
   return specification ? { ...state, specification } : state;
@@ -51,7 +53,6 @@ function Page({ engine }: { engine: Engine }) {
   const [, redraw] = useReducer((n: number) => n + 1, 0);
   const [theme, setTheme] = useState(() => localStorage.getItem("attn-theme") ?? "auto");
   const mistakes = useMemo(() => engine.mistakes(), []);
-  const trusted = useRef<Trace>();
   const state = history.now;
 
   const go = (next: State) => { history.go(next); redraw(0); };
@@ -83,7 +84,6 @@ function Page({ engine }: { engine: Engine }) {
     [needsTrace && state.specification, state.view, state.view === "tiles" && state.tile]);
   document.documentElement.dataset.workMs = (performance.now() - begin).toFixed(2);
   const problem = worked && "error" in worked ? worked.error : "";
-  if (worked && !("error" in worked)) trusted.current = worked;
   const trace = worked && !("error" in worked) ? worked : undefined;
   const head = trace ? Math.min(state.head, trace.heads.length - 1) : 0;
 
@@ -113,7 +113,7 @@ function Page({ engine }: { engine: Engine }) {
           </p>
         )}
         {trace && state.view === "hand" && (
-          <Hand engine={engine} specification={state.specification} trace={trace} mistakes={mistakes} head={head}
+          <Hand specification={state.specification} trace={trace} mistakes={mistakes} head={head}
             onHead={(next) => change({ head: next })} onChange={(specification) => change({ specification })} />
         )}
         {trace && state.view === "tiles" && (
@@ -122,7 +122,7 @@ function Page({ engine }: { engine: Engine }) {
         {trace && state.view === "cache" && <Cache trace={trace} head={head} step={state.step} onChange={change} />}
         {state.view === "scale" && <Scale engine={engine} settings={state.scale} onChange={(scale) => change({ scale })} />}
         {state.view === "cost" && <CostView engine={engine} settings={state.cost} onChange={(cost) => change({ cost })} />}
-        {state.view === "heads" && <Heads engine={engine} model={given().server?.model ?? undefined} given={given().map} settings={state.heads} onChange={(heads) => change({ heads })} />}
+        {state.view === "heads" && <Heads engine={engine} model={GIVEN.server?.model ?? undefined} given={GIVEN.map} settings={state.heads} onChange={(heads) => change({ heads })} />}
       </main>
       <footer>
         Computed here by attn's own C++ in WebAssembly, in float64; full digits are in the titles and the CSV. Weights show where values come
