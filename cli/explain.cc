@@ -13,7 +13,6 @@
 #include "attn/attention.h"
 #include "attn/diagnose.h"
 #include "cli/attention_flags.h"
-#include "cli/explain_page.h"
 #include "cli/numbers.h"
 #include "cli/page_resource.h"
 #include "cli/verbs.h"
@@ -21,6 +20,7 @@
 #include "explain/explanation.h"
 #include "explain/files.h"
 #include "explain/mistake_lesson.h"
+#include "explain/page_problem.h"
 #include "explain/specification.h"
 
 namespace attn::cli {
@@ -202,23 +202,6 @@ void check_page_shows(const AttentionFlags& flags) {
   }
 }
 
-// The page, given the problem as it was read and all that the flags say of it.
-std::string rendered_page(const ExplainFlags& flags, const reference::Problem& problem) {
-  PageLesson lesson{.problem = problem, .changes = flags.changes, .mistake = flags.mistake};
-  const AttentionFlags& attention = flags.attention;
-  for (const auto& [name, value] :
-       {std::pair("causal", attention.causal), std::pair("align", attention.align),
-        std::pair("scale", attention.scale), std::pair("window", attention.window),
-        std::pair("sink-tokens", attention.sink_tokens), std::pair("softcap", attention.softcap),
-        std::pair("lengths", attention.lengths), std::pair("heads", flags.heads), std::pair("tiles", flags.tiles),
-        std::pair("alibi", std::string(attention.alibi ? "true" : "")),
-        std::pair("cache", std::string(flags.cache ? "true" : ""))}) {
-    if (!value.empty()) lesson.options.emplace(name, value);
-  }
-  if (!flags.order.empty()) shuffle_lesson(parse_whole_list("--shuffle", flags.order), &lesson);
-  return page_with({{"specification", specification_of(lesson)}});
-}
-
 // How the problem is worked, and the setup that its options point into.
 AttentionSetup apply_flags(const ExplainFlags& flags, reference::Problem* problem) {
   if (!flags.heads.empty()) problem->heads = parse_whole("--heads", flags.heads, 1, kMostHeads);
@@ -258,7 +241,6 @@ void run_explain(ExplainFlags flags) {
   const Status fits = reference::trace(problem, &trace);
   if (!fits.ok()) throw Failure{2, flags.specification + ": " + fits.message()};
 
-  const reference::Problem as_read = problem;
   const std::vector<std::string> remarks = change(flags, &problem);
   AttentionSetup setup;
   try {
@@ -271,7 +253,8 @@ void run_explain(ExplainFlags flags) {
   } catch (const Failure& failure) {
     throw in_file(failure, flags.specification, taken);
   }
-  write(flags, format ? render(*format, problem, trace, remarks, flags.mistake) : rendered_page(flags, as_read));
+  if (format) return write(flags, render(*format, problem, trace, remarks, flags.mistake));
+  write(flags, page_with({{"specification", explain::page_problem_json(problem, flags.mistake)}}));
 }
 
 }  // namespace

@@ -94,9 +94,12 @@ Json object_of(const reference::Trace& trace) {
 
 }  // namespace
 
-std::string as_json(const reference::Trace& trace) { return object_of(trace).dump(2) + "\n"; }
+std::string as_json(const reference::Trace& trace, std::optional<int> indent) {
+  return object_of(trace).dump(indent.value_or(-1)) + "\n";
+}
 
-std::string as_json(const reference::Problem& problem, const reference::Trace& trace, const Mistake& mistake) {
+std::string as_json(const reference::Problem& problem, const reference::Trace& trace, const Mistake& mistake,
+                    std::optional<int> indent) {
   Json json = object_of(trace);
   const auto made = diagnose::make_mistake(mistake, problem, trace);
   json["mistake"] = {{"id", mistake.id},   {"name", mistake.name},           {"what", mistake.what},
@@ -105,7 +108,7 @@ std::string as_json(const reference::Problem& problem, const reference::Trace& t
     json["mistaken_out"] = to_json(made->out);
     json["mistaken_weights"] = made->weights.size() == 1 ? to_json(made->weights.front()) : to_json(made->weights);
   }
-  return json.dump(2) + "\n";
+  return json.dump(indent.value_or(-1)) + "\n";
 }
 
 }  // namespace attn::explain

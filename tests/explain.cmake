@@ -1,6 +1,6 @@
 # The worked example to its last digit, the lesson in every format, specifications and what-ifs; the verb.
 foreach(name explain_example_test explain_lesson_test explain_formats_test explain_specification_test
-    explain_changes_test)
+    explain_changes_test explain_page_problem_test)
   attn_test(${name} attn_explain)
 endforeach()
 attn_test(explain_map_test attn_pictures)

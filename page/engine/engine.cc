@@ -1,20 +1,16 @@
 // What the page calls: the project's own reference, trace and catalogue, in the browser. Texts in, JSON out.
 #include <cstdint>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "diagnose/catalogue.h"
-#include "diagnose/worked_mistake.h"
 #include "explain/attention_map.h"
-#include "explain/changes.h"
 #include "explain/cost.h"
 #include "explain/head_json.h"
 #include "explain/json.h"
-#include "explain/json_number.h"
+#include "explain/page_problem.h"
 #include "explain/scaling.h"
-#include "explain/specification.h"
 #include "reference/reference.h"
 #include "reference/trace.h"
 
@@ -33,81 +29,6 @@ const char* answer(std::string text) {
 }
 
 const char* refuse(const std::string& sentence) { return answer(Json{{"error", sentence}}.dump()); }
-
-Status number_of(const std::string& name, const std::string& text, double* number) {
-  char* end = nullptr;
-  *number = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != 0 || !(std::abs(*number) < 1e300))
-    return Status::error(name + ": \"" + text + "\" is not a finite number");
-  return {};
-}
-
-Status whole_of(const std::string& name, const std::string& text, std::int64_t least, std::int64_t* whole) {
-  double number = 0;
-  ATTN_RETURN_IF_ERROR(number_of(name, text, &number));
-  if (number < static_cast<double>(least) || number > 1e6 ||
-      number != static_cast<double>(static_cast<std::int64_t>(number)))
-    return Status::error(name + ": " + text + " is no whole number from " + std::to_string(least) + " up");
-  *whole = static_cast<std::int64_t>(number);
-  return {};
-}
-
-// Options as a specification words them; those of the command line that the page has no switch for are refused by name.
-Status read_options(const std::map<std::string, std::string>& words, reference::Problem* problem) {
-  AttentionOptions& options = problem->options;
-  for (const auto& [name, text] : words) {
-    double number = 0;
-    if (name == "causal") {
-      options.causal = true;
-      if (text != "true" && text != "top-left" && text != "bottom-right")
-        return Status::error("causal: \"" + text + "\"; the page knows true alone");
-    } else if (name == "scale") {
-      ATTN_RETURN_IF_ERROR(number_of(name, text, &number));
-      options.scale = number;
-    } else if (name == "softcap") {
-      ATTN_RETURN_IF_ERROR(number_of(name, text, &number));
-      if (number <= 0) return Status::error("softcap: " + text + " is not above 0");
-      options.softcap = number;
-    } else if (name == "window") {
-      std::int64_t left = 0;
-      ATTN_RETURN_IF_ERROR(whole_of(name, text, 0, &left));
-      options.window_left = left;
-    } else if (name == "heads") {
-      ATTN_RETURN_IF_ERROR(whole_of(name, text, 1, &problem->heads));
-    } else if (name == "tiles") {
-      ATTN_RETURN_IF_ERROR(whole_of(name, text, 1, &problem->tile));
-    } else if (name == "cache") {
-      problem->cache = true;
-    } else {
-      return Status::error(name + ": the page has no switch for it; attn explain has");
-    }
-  }
-  return {};
-}
-
-// A specification with two more keys: "set", a list of changes as --set words them, and "mistake".
-Status read(const std::string& text, reference::Problem* problem, std::string* mistake) {
-  Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return Status::error("specification: no JSON object");
-  std::vector<std::string> changes;
-  if (json.contains("set")) {
-    for (const Json& change : json["set"]) {
-      if (!change.is_string()) return Status::error("set: a change is a text, such as \"k[1]=2,0\"");
-      changes.push_back(change.get<std::string>());
-    }
-  }
-  if (json.contains("mistake") && json["mistake"].is_string()) *mistake = json["mistake"].get<std::string>();
-  json.erase("set");
-  json.erase("mistake");
-  explain::Specification specification;
-  ATTN_RETURN_IF_ERROR(explain::read_specification(json.dump(), &specification));
-  *problem = std::move(specification.problem);
-  problem->options = {};
-  reference::Trace unused;
-  ATTN_RETURN_IF_ERROR(reference::trace(*problem, &unused));
-  ATTN_RETURN_IF_ERROR(explain::apply_changes(changes, problem));
-  return read_options(specification.options, problem);
-}
 
 // The map that the page shows, if it came with the page.
 explain::AttentionMap& shown_map() {
@@ -135,17 +56,15 @@ Json json_of(const explain::SoftmaxAtWork& work) {
 
 using namespace attn;
 
-/// The trace of a specification as `attn explain --json` gives it, with a mistake's numbers; or {"error": sentence}.
-ATTN_PAGE_CALL const char* attn_page_work(const char* specification) {
-  reference::Problem problem;
-  std::string mistake;
-  Status status = page::read(specification, &problem, &mistake);
-  const Mistake* entry = mistake.empty() ? nullptr : find_mistake(mistake);
-  if (status.ok() && !mistake.empty() && !entry) status = Status::error("mistake: \"" + mistake + "\" is none");
+/// The trace of a problem as `attn explain --json` gives it, with a mistake's numbers; or {"error": sentence}.
+ATTN_PAGE_CALL const char* attn_page_work(const char* json) {
+  explain::PageProblem page;
   reference::Trace trace;
-  if (status.ok()) status = reference::trace(problem, &trace);
+  Status status = explain::read_page_problem(json, &page);
+  if (status.ok()) status = reference::trace(page.problem, &trace);
   if (!status.ok()) return page::refuse(status.message());
-  return page::answer(entry ? explain::as_json(problem, trace, *entry) : explain::as_json(trace));
+  const Mistake* mistake = find_mistake(page.mistake);
+  return page::answer(mistake ? explain::as_json(page.problem, trace, *mistake, {}) : explain::as_json(trace, {}));
 }
 
 /// [{id, name, what, fix}] of the catalogue.

@@ -37,10 +37,10 @@ export function Cache({ trace, head, step, onChange }: Props) {
                 return (
                   <tr class={n === at ? "new" : ""}>
                     <th scope="row">{trace.tokens[each.token]}{n === at ? " (appended)" : ""}</th>
-                    <td><span>{each.appended.k.map((value) => number(value)).join(", ")}</span></td>
-                    <td><span>{each.appended.v.map((value) => number(value)).join(", ")}</span></td>
-                    <td><span>{read < 0 ? "not seen" : number(now.scores[read])}</span></td>
-                    <td><span>{read < 0 ? "0" : number(now.weights[read])}</span></td>
+                    <td>{each.appended.k.map((value) => number(value)).join(", ")}</td>
+                    <td>{each.appended.v.map((value) => number(value)).join(", ")}</td>
+                    <td>{read < 0 ? "not seen" : number(now.scores[read])}</td>
+                    <td>{read < 0 ? "0" : number(now.weights[read])}</td>
                   </tr>
                 );
               })}

@@ -45,9 +45,9 @@ export function CostView({ engine, settings, onChange }: Props) {
       <div class="side">
         <figure class="table"><figcaption><span>In all heads and layers</span></figcaption>
           <div class="scroll"><table><tbody>
-            <tr><th scope="row">scores</th><td><span>{count(cost.scores)}</span></td></tr>
-            <tr><th scope="row">operations</th><td><span>{count(cost.flops)}</span></td></tr>
-            <tr><th scope="row">time at 100 billion a second</th><td><span>{duration(cost.flops / 1e11)}</span></td></tr>
+            <tr><th scope="row">scores</th><td>{count(cost.scores)}</td></tr>
+            <tr><th scope="row">operations</th><td>{count(cost.flops)}</td></tr>
+            <tr><th scope="row">time at 100 billion a second</th><td>{duration(cost.flops / 1e11)}</td></tr>
           </tbody></table></div>
         </figure>
         <Bars name="memory" title="Memory, on a logarithmic scale" bars={[

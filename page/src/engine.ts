@@ -8,7 +8,14 @@ export type Matrix = number[][];
 export type Value = number | "-inf" | "inf" | "nan";
 export type Values = Value[][];
 
-/** What attn explain reads, with "set" and "mistake" beside it. */
+/** A row of q, k or v that is not as X gives it. */
+export interface Replacement {
+  matrix: string;
+  row: number;
+  values: number[];
+}
+
+/** A small problem, as explain/page_problem.h has it. */
 export interface Specification {
   tokens: string[];
   x?: Matrix;
@@ -18,14 +25,18 @@ export interface Specification {
   q?: Matrix;
   k?: Matrix;
   v?: Matrix;
-  causal?: boolean | string;
-  scale?: number | string;
-  heads?: number | string;
-  tiles?: number | string;
-  cache?: boolean | string;
-  softcap?: number | string;
-  window?: number | string;
-  set?: string[];
+  replaced?: Replacement[];
+  causal?: boolean;
+  offset?: number;
+  scale?: number;
+  softcap?: number;
+  window?: [number | null, number | null];
+  sink_tokens?: number;
+  alibi?: boolean;
+  length?: number;
+  heads?: number;
+  tiles?: number;
+  cache?: boolean;
   mistake?: string;
 }
 
@@ -51,6 +62,7 @@ export interface Head {
   scores: Values;
   scaled: Values;
   softcapped?: Values;
+  biased?: Values;
   masked: Values;
   weights: Values;
   tiles?: Tile[][];
@@ -130,11 +142,11 @@ export class Engine {
     if (json.error) return json;
     const count: number = json.heads;
     const of = <K extends keyof Head>(key: K) => perHead(json[key], count) as Head[K][];
-    const [scores, scaled, softcapped, masked, weights, tiles, steps] = [
-      of("scores"), of("scaled"), of("softcapped"), of("masked"), of("weights"), of("tiles"), of("steps"),
+    const [scores, scaled, softcapped, biased, masked, weights, tiles, steps] = [
+      of("scores"), of("scaled"), of("softcapped"), of("biased"), of("masked"), of("weights"), of("tiles"), of("steps"),
     ];
     const heads = scores.map((_, h) => ({
-      scores: scores[h], scaled: scaled[h], softcapped: softcapped[h], masked: masked[h], weights: weights[h], tiles: tiles[h],
+      scores: scores[h], scaled: scaled[h], softcapped: softcapped[h], biased: biased[h], masked: masked[h], weights: weights[h], tiles: tiles[h],
       steps: steps[h],
     }));
     const wrong = json.mistaken_weights;

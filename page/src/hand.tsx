@@ -1,5 +1,5 @@
 // Attention by hand: every table from tokens to outputs, and where each number comes from.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Matrix, Mistake, Specification, Trace, Values } from "./engine";
 import { number } from "./format";
 import * as change from "./state";
@@ -25,7 +25,7 @@ export function Hand({ specification, trace, mistakes, head, onHead, onChange }:
   const inputs = (name: "x" | "wq" | "wk" | "wv" | "q" | "k" | "v", values: Values, rows?: string[]) => (
     <Table name={name} title={TITLES[name]} values={values} rows={rows} tint="sign" focus={focus}
       source={sourceOf(focus, trace, shownHead, name)} onFocus={setFocus} onLeave={leave}
-      isChanged={(row) => change.without(specification.set, name, row).length !== (specification.set ?? []).length}
+      changed={(row) => change.isReplaced(specification, name, row)}
       onEdit={(row, column, value) => onChange(change.setNumber(specification, name, row, column, value, values as Matrix))} />
   );
   const table = (name: string, title: string, values: Values, options: Partial<Parameters<typeof Table>[0]> = {}) => (
@@ -69,6 +69,7 @@ export function Hand({ specification, trace, mistakes, head, onHead, onChange }:
           <div class="side">
             {table("scaled", "scaled", one.scaled, { tint: "sign" })}
             {one.softcapped && table("softcapped", "softcapped", one.softcapped, { tint: "sign" })}
+            {one.biased && table("biased", "with ALiBi", one.biased, { tint: "sign" })}
             {table("masked", "masked", one.masked, { tint: "sign" })}
           </div>
         </section>
@@ -156,13 +157,25 @@ function Sizes({ specification, trace, onChange }: { specification: Specificatio
           leave X away: q, k and v as numbers of their own
         </button>
       )}
-      {(specification.set ?? []).length > 0 && (
-        <button class="quiet" onClick={() => onChange({ ...specification, set: [] })}>take back changes of q, k, v</button>
+      {(specification.replaced ?? []).length > 0 && (
+        <button class="quiet" onClick={() => onChange({ ...specification, replaced: undefined })}>take back changes of q, k, v</button>
       )}
       {problem && <p class="problem" role="alert">{problem}</p>}
     </details>
   );
 }
+
+const reach = (keys: number | null) => (keys === null ? "any number of" : String(keys));
+
+/** What attn explain has given beyond the switches, in words: it can be taken away here. */
+const OTHERS: { [key in keyof Specification]?: (specification: Specification) => string } = {
+  softcap: ({ softcap }) => `softcap ${softcap}`,
+  window: ({ window }) => `window: ${reach(window![0])} keys back, ${reach(window![1])} ahead`,
+  sink_tokens: ({ sink_tokens }) => `the first ${sink_tokens} always seen`,
+  alibi: () => "ALiBi",
+  offset: ({ offset }) => `queries begin at key ${offset}`,
+  length: ({ length }) => `only the first ${length} keys`,
+};
 
 type SwitchProps = Pick<Props, "specification" | "trace" | "mistakes" | "head" | "onHead" | "onChange">;
 
@@ -174,6 +187,7 @@ function Switches({ specification, trace, mistakes, head, onHead, onChange }: Sw
   const columns = [trace.q[0].length, trace.v[0].length];
   const counts = Array.from({ length: 16 }, (_, n) => n + 1).filter((heads) => columns.every((width) => width % heads === 0));
   const { mistake } = trace;
+  const catalogue = useMemo(() => mistakes.map((one) => <option value={one.id}>{one.id}: {one.name}</option>), [mistakes]);
   return (
     <div class="switches">
       <label><input type="checkbox" checked={Boolean(specification.causal)}
@@ -198,9 +212,14 @@ function Switches({ specification, trace, mistakes, head, onHead, onChange }: Sw
           onChange(id ? { ...specification, mistake: id } : without("mistake"));
         }}>
           <option value="">not at all</option>
-          {mistakes.map((one) => <option value={one.id}>{one.id}: {one.name}</option>)}
+          {catalogue}
         </select>
       </label>
+      {(Object.keys(OTHERS) as (keyof Specification)[]).filter((key) => specification[key] !== undefined).map((key) => (
+        <span class="token">{OTHERS[key]!(specification)}
+          <button class="quiet" aria-label={`Without ${OTHERS[key]!(specification)}`} title="Leave out" onClick={() => onChange(without(key))}>×</button>
+        </span>
+      ))}
       {mistake && (
         <p class="mistake" role="status">
           <b>{mistake.name}.</b> {mistake.what} <i>{mistake.fix}</i>{" "}

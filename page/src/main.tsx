@@ -1,16 +1,16 @@
 // The page: what is shown, its history, its address, and the keys that work everywhere.
 import { render } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useReducer, useState } from "preact/hooks";
+import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
 import "./style.css";
 import { Cache } from "./cache";
+import { tintRules } from "./cells";
 import { CostView } from "./cost";
 import { Engine, type Specification } from "./engine";
 import { Hand } from "./hand";
 import { Heads } from "./heads";
 import type { GivenMap } from "./map-source";
 import { Scale } from "./scaling";
-import { EXAMPLE, History, VIEWS, fromHash, initial, toHash, type State, type View } from "./state";
-import { tintRules } from "./table";
+import { EXAMPLE, History, VIEWS, fromHash, initial, restOf, toHash, type State, type View } from "./state";
 import { Tiles } from "./tiles";
 
 const INTRODUCTIONS: Record<View, string> = {
@@ -21,6 +21,9 @@ const INTRODUCTIONS: Record<View, string> = {
   cost: "Numbers behind long texts.",
   heads: "What the heads of a trained model look at, in your own text.",
 };
+
+/** The address follows once changes pause: browsers take 3 ms to change it, and some refuse more than 100 changes in 30 s. */
+const ADDRESS_MS = 200;
 
 /** What a server or a file has put into the page: read once, since a map in it may be large. */
 const GIVEN = readGiven();
@@ -54,13 +57,18 @@ function Page({ engine }: { engine: Engine }) {
   const [theme, setTheme] = useState(() => localStorage.getItem("attn-theme") ?? "auto");
   const mistakes = useMemo(() => engine.mistakes(), []);
   const state = history.now;
+  const rest = useMemo(() => restOf(state), [state]);
 
   const go = (next: State) => { history.go(next); redraw(0); };
   const change = (part: Partial<State>) => go({ ...history.now, ...part });
   const undo = () => { history.undo(); redraw(0); };
   const redo = () => { history.redo(); redraw(0); };
 
-  useLayoutEffect(() => { window.history.replaceState(null, "", toHash(state)); });
+  const writeAddress = () => window.history.replaceState(null, "", toHash(history.now));
+  useEffect(() => {
+    const timer = setTimeout(writeAddress, ADDRESS_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
   useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem("attn-theme", theme); }, [theme]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -93,7 +101,7 @@ function Page({ engine }: { engine: Engine }) {
         <h1>attn <small>attention you can touch</small></h1>
         <nav aria-label="Views">
           {VIEWS.map(([view, title], n) => (
-            <a href={toHash({ ...state, view })} aria-current={view === state.view ? "page" : undefined} title={`Alt+${n + 1}`}
+            <a href={`#${view}${rest}`} aria-current={view === state.view ? "page" : undefined} title={`Alt+${n + 1}`}
               onClick={(event) => { event.preventDefault(); change({ view, step: 0 }); }}>{title}</a>
           ))}
         </nav>
@@ -101,7 +109,7 @@ function Page({ engine }: { engine: Engine }) {
           <button onClick={undo} disabled={!history.canUndo} title="Ctrl+Z" aria-label="Undo">↶</button>
           <button onClick={redo} disabled={!history.canRedo} title="Ctrl+Shift+Z" aria-label="Redo">↷</button>
           <button onClick={() => go({ ...initial(), view: state.view })} disabled={state.specification === EXAMPLE}>example</button>
-          <button onClick={() => void navigator.clipboard?.writeText(location.href)} title="The address holds all numbers">copy link</button>
+          <button onClick={() => { writeAddress(); void navigator.clipboard?.writeText(location.href); }} title="The address holds all numbers">copy link</button>
           <button onClick={() => setTheme(theme === "dark" ? "light" : theme === "light" ? "auto" : "dark")} title="Light, dark, or as the system">{theme}</button>
         </div>
       </header>

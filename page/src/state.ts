@@ -69,15 +69,17 @@ export function initial(): State {
   };
 }
 
-/** Only what differs from the beginning, so that short links stay short. */
-export function toHash(state: State): string {
+/** The address of a state. */
+export const toHash = (state: State): string => `#${state.view}${restOf(state)}`;
+
+/** What an address says beside the view: only what differs from the beginning, so that short links stay short. */
+export function restOf(state: State): string {
   const start = initial() as unknown as Record<string, unknown>;
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(state)) {
     if (key !== "view" && JSON.stringify(value) !== JSON.stringify(start[key])) kept[key] = value;
   }
-  const rest = Object.keys(kept).length ? `:${encodeURIComponent(JSON.stringify(kept))}` : "";
-  return `#${state.view}${rest}`;
+  return Object.keys(kept).length ? `:${encodeURIComponent(JSON.stringify(kept))}` : "";
 }
 
 /** What an address says; what it does not say, or says wrongly, is as at the beginning. */
@@ -127,7 +129,9 @@ export class History {
 
   /** Undo goes back over changes of numbers, not over where one looked. */
   go(next: State): void {
-    if (JSON.stringify(next.specification) !== JSON.stringify(this.now.specification) || next.scale !== this.now.scale ||
+    const changed = next.specification !== this.now.specification &&
+      JSON.stringify(next.specification) !== JSON.stringify(this.now.specification);
+    if (changed || next.scale !== this.now.scale ||
         next.cost !== this.now.cost) {
       this.past.push(this.now);
       this.future = [];
@@ -159,21 +163,20 @@ export class History {
 export const MOST_TOKENS = 64;
 
 const INPUTS = ["x", "q", "k", "v"] as const;
-const replaced = (matrix: Matrix, row: number, column: number, value: number): Matrix =>
+const replacedIn = (matrix: Matrix, row: number, column: number, value: number): Matrix =>
   matrix.map((line, r) => (r === row ? line.map((one, c) => (c === column ? value : one)) : line));
 
-/** Where q, k and v come from X, a row of theirs that is changed by hand is a "set", as attn explain has it. */
+/** Where q, k and v come from X, a row of theirs that is changed by hand replaces what X gives. */
 export function setNumber(specification: Specification, name: string, row: number, column: number, value: number,
   shown: Matrix): Specification {
   const own = specification[name as keyof Specification] as Matrix | undefined;
-  if (own) return { ...specification, [name]: replaced(own, row, column, value) };
-  const line = shown[row].map((one, c) => (c === column ? value : one));
-  return { ...specification, set: [...without(specification.set, name, row), `${name}[${row}]=${line.join(",")}`] };
+  if (own) return { ...specification, [name]: replacedIn(own, row, column, value) };
+  const others = (specification.replaced ?? []).filter((each) => each.matrix !== name || each.row !== row);
+  return { ...specification, replaced: [...others, { matrix: name, row, values: replacedIn(shown, row, column, value)[row] }] };
 }
 
-/** The changes by hand but for those of one row. */
-export function without(set: string[] | undefined, name: string, row: number): string[] {
-  return (set ?? []).filter((change) => !change.startsWith(`${name}[${row}]=`));
+export function isReplaced(specification: Specification, name: string, row: number): boolean {
+  return (specification.replaced ?? []).some((each) => each.matrix === name && each.row === row);
 }
 
 export function setMatrix(specification: Specification, name: string, matrix: Matrix): Specification {
@@ -195,7 +198,7 @@ function newName(tokens: string[]): string {
   return `token ${number}`;
 }
 
-/** Rows behind the removed one move up, and so do the changes by hand that name them. */
+/** Rows behind the removed one move up, and so do the changes by hand that are of them. */
 export function removeToken(specification: Specification, row: number): Specification {
   const keep = <T>(list: T[]) => list.filter((_, r) => r !== row);
   const next: Specification = { ...specification, tokens: keep(specification.tokens) };
@@ -203,11 +206,8 @@ export function removeToken(specification: Specification, row: number): Specific
     const matrix = specification[name];
     if (matrix) next[name] = keep(matrix);
   }
-  next.set = (specification.set ?? []).flatMap((change) => {
-    const match = /^([a-z]+)\[(\d+)\]=(.*)$/.exec(change);
-    if (!match || Number(match[2]) === row) return [];
-    return [`${match[1]}[${Number(match[2]) - (Number(match[2]) > row ? 1 : 0)}]=${match[3]}`];
-  });
+  next.replaced = specification.replaced?.filter((each) => each.row !== row)
+    .map((each) => ({ ...each, row: each.row > row ? each.row - 1 : each.row }));
   return next;
 }
 
@@ -218,7 +218,7 @@ export function resize(specification: Specification, what: "x" | "key" | "value"
   const rows = (matrix: Matrix | undefined) =>
     matrix && (by > 0 ? [...matrix, matrix[0].map(() => 0)] : matrix.slice(0, -1));
   const { x, wq, wk, wv, q, k, v } = specification;
-  const next = { ...specification, set: [] as string[] };
+  const next: Specification = { ...specification, replaced: undefined };
   if (what === "x") Object.assign(next, { x: columns(x, 0), wq: rows(wq), wk: rows(wk), wv: rows(wv) });
   else if (what === "key") Object.assign(next, x ? { wq: columns(wq, 0), wk: columns(wk, 0) } : { q: columns(q, 0), k: columns(k, 0) });
   else Object.assign(next, x ? { wv: columns(wv, 0) } : { v: columns(v, 0) });
@@ -227,7 +227,7 @@ export function resize(specification: Specification, what: "x" | "key" | "value"
 
 /** q, k and v as numbers of their own, without X and its matrices. */
 export function detached(specification: Specification, q: Matrix, k: Matrix, v: Matrix): Specification {
-  const { x: _x, wq: _wq, wk: _wk, wv: _wv, set: _set, ...rest } = specification;
+  const { x: _x, wq: _wq, wk: _wk, wv: _wv, replaced: _replaced, ...rest } = specification;
   return { ...rest, q, k, v };
 }
 

@@ -66,9 +66,9 @@ export function Tiles({ trace, head, tile, query, step, onChange }: Props) {
       <div class="side">
         <figure class="table"><figcaption><span>What is kept</span></figcaption>
           <div class="scroll"><table><tbody>
-            <tr><th scope="row">running maximum</th><td><span title={now && full(now.max)}>{now ? number(now.max) : "−∞"}</span></td></tr>
-            <tr><th scope="row">running sum</th><td><span title={now && full(now.sum)}>{now ? number(now.sum) : "0"}</span></td></tr>
-            <tr><th scope="row">values, not yet divided</th><td><span>{now ? now.out.map((value) => number(value)).join(", ") : plain.map(() => "0").join(", ")}</span></td></tr>
+            <tr><th scope="row">running maximum</th><td title={now && full(now.max)}>{now ? number(now.max) : "−∞"}</td></tr>
+            <tr><th scope="row">running sum</th><td title={now && full(now.sum)}>{now ? number(now.sum) : "0"}</td></tr>
+            <tr><th scope="row">values, not yet divided</th><td>{now ? now.out.map((value) => number(value)).join(", ") : plain.map(() => "0").join(", ")}</td></tr>
           </tbody></table></div>
         </figure>
         <div class="story">

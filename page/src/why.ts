@@ -10,7 +10,7 @@ export interface Place {
 
 const PROJECTIONS: Record<string, string> = { q: "wq", k: "wk", v: "wv" };
 export const TITLES: Record<string, string> = {
-  x: "X", wq: "W_Q", wk: "W_K", wv: "W_V", q: "q", k: "k", v: "v", scores: "q·k", scaled: "× scale", softcapped: "softcap",
+  x: "X", wq: "W_Q", wk: "W_K", wv: "W_V", q: "q", k: "k", v: "v", scores: "q·k", scaled: "× scale", softcapped: "softcap", biased: "with ALiBi",
   masked: "masked", weights: "weights", out: "out",
 };
 
@@ -22,9 +22,11 @@ export function columnsOf(trace: Trace, matrix: string, head: number): [number, 
 }
 
 /** The table that a score comes through before its mask, the last of those that are there. */
-export function beforeMask(head: Head): "scaled" | "softcapped" {
-  return head.softcapped ? "softcapped" : "scaled";
+function beforeMask(head: Head): "scaled" | "softcapped" | "biased" {
+  return head.biased ? "biased" : beforeBias(head);
 }
+
+const beforeBias = (head: Head) => (head.softcapped ? "softcapped" : "scaled");
 
 /** A part of a matrix: one row or all, and the columns from `begin` to before `end`. */
 export interface Area {
@@ -55,6 +57,8 @@ export function sourceOf(focus: Place | undefined, trace: Trace, head: number, m
       return matrix === "scores" ? cell() : undefined;
     case "softcapped":
       return matrix === "scaled" ? cell() : undefined;
+    case "biased":
+      return matrix === beforeBias(trace.heads[head]) ? cell() : undefined;
     case "masked":
       return matrix === beforeMask(trace.heads[head]) ? cell() : undefined;
     case "weights":
@@ -101,6 +105,10 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
       return `${factor(one.scores[row][column])} × ${number(trace.scale, 4)}${is(one.scaled[row][column])}`;
     case "softcapped":
       return `the score ${number(one.scaled[row][column])}, capped${is(one.softcapped![row][column])}`;
+    case "biased": {
+      const before = one[beforeBias(one)]![row][column];
+      return `the score ${number(before)}, less for a key farther away (ALiBi)${is(one.biased![row][column])}`;
+    }
     case "masked":
       return one.masked[row][column] === "-inf"
         ? `${token(row)} may not see ${token(column)}: its score becomes −∞, so that its weight is 0`
