@@ -1,5 +1,6 @@
 // Arcs from the token in focus to those that it looks at, thicker where the weight is larger.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import { short } from "./format";
 import { plain } from "./map-source";
 import { savePng, saveSvg } from "./save";
 
@@ -9,11 +10,15 @@ export function Arcs({ tokens, row, from }: { tokens: string[]; row: Float32Arra
   const drawing = useRef<SVGSVGElement>(null);
   const x = (at: number) => at * SPACE + SPACE / 2;
   const seen = [...row].map((weight, at) => ({ weight, at })).filter(({ weight }) => weight >= LEAST);
+  useEffect(() => {
+    const frame = drawing.current!.parentElement!;
+    frame.scrollLeft = x(from) - frame.clientWidth / 2;
+  }, [tokens, from]);
   return (
     <figure class="arcs">
       <figcaption><span>From “{plain(tokens[from])}” in this head</span>
-        <button class="quiet" onClick={() => saveSvg("arcs", drawing.current!)}>SVG</button>
-        <button class="quiet" onClick={() => savePng("arcs", drawing.current!)}>PNG</button>
+        <button class="quiet save" onClick={() => saveSvg("arcs", drawing.current!)}>SVG</button>
+        <button class="quiet save" onClick={() => savePng("arcs", drawing.current!)}>PNG</button>
       </figcaption>
       <div class="scroll">
         <svg ref={drawing} viewBox={`0 0 ${tokens.length * SPACE} ${HEIGHT + 30}`} width={tokens.length * SPACE} height={HEIGHT + 30} role="img"
@@ -26,14 +31,10 @@ export function Arcs({ tokens, row, from }: { tokens: string[]; row: Float32Arra
             return <path class="arc" d={path} stroke-width={1 + 7 * weight} opacity={0.25 + 0.75 * weight} fill="none" />;
           })}
           {tokens.map((token, at) => (
-            <text class={at === from ? "chosen" : ""} x={x(at)} y={HEIGHT + 18} text-anchor="middle">{short(plain(token))}</text>
+            <text class={at === from ? "chosen" : ""} x={x(at)} y={HEIGHT + 18} text-anchor="middle">{short(plain(token), 7)}</text>
           ))}
         </svg>
       </div>
     </figure>
   );
-}
-
-function short(text: string): string {
-  return text.length > 7 ? `${text.slice(0, 6)}…` : text;
 }

@@ -1,6 +1,6 @@
 // The KV cache, token by token: what is appended, what is read, and what is not computed again.
 import type { Trace } from "./engine";
-import { count, number } from "./format";
+import { counted, number } from "./format";
 
 interface Props {
   trace: Trace;
@@ -50,8 +50,8 @@ export function Cache({ trace, head, step, onChange }: Props) {
         <div class="story">
           <p><b>Output of “{trace.tokens[now.token]}”.</b> ({now.out.map((value) => number(value)).join(", ")}){" "}
             {JSON.stringify(now.out) === JSON.stringify(plain) ? "– to the last bit that of the whole text at once." : `– the whole text at once gives (${plain.map((value) => number(value)).join(", ")}).`}</p>
-          <p><b>Work so far.</b> With the cache {count(tokens)} rows of q, k and v and {count(scores)} scores; without it, everything again for every token: {count(rows)} rows and {count(again)} scores.</p>
-          <p class="done"><b>Saved.</b> {count(rows - tokens)} rows and {count(again - scores)} scores{again > 0 ? `: ${Math.round((1 - scores / again) * 100)} % of the scores` : ""}.</p>
+          <p><b>Work so far.</b> With the cache {counted(tokens, "row")} of q, k and v and {counted(scores, "score")}; without it, everything again for every token: {counted(rows, "row")} and {counted(again, "score")}.</p>
+          <p class="done"><b>Saved.</b> {counted(rows - tokens, "row")} and {counted(again - scores, "score")}{again > 0 ? `: ${Math.round((1 - scores / again) * 100)} % of the scores` : ""}.</p>
         </div>
       </div>
     </>

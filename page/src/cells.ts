@@ -39,7 +39,8 @@ function darkest({ values, tint }: Shown): number {
   return power * [1, 2, 5, 10].find((step) => step * power >= largest)!;
 }
 
-function shadeOf(value: Value, tint: Shown["tint"], most: number): string {
+/** The class of a value's shade. */
+export function shadeOf(value: Value, tint: Shown["tint"], most: number): string {
   if (!tint || typeof value !== "number" || value === 0) return "";
   return `${value > 0 ? "plus" : "minus"}-${Math.ceil(Math.min(1, Math.abs(value) / most) * SHADES)}`;
 }

@@ -22,8 +22,8 @@ export function Bars({ name, title, bars }: { name: string; title: string; bars:
     <figure class="chart">
       <figcaption>
         <span>{title}</span>
-        <button class="quiet" onClick={() => saveSvg(name, drawing.current!)}>SVG</button>
-        <button class="quiet" onClick={() => savePng(name, drawing.current!)}>PNG</button>
+        <button class="quiet save" onClick={() => saveSvg(name, drawing.current!)}>SVG</button>
+        <button class="quiet save" onClick={() => savePng(name, drawing.current!)}>PNG</button>
       </figcaption>
       <svg ref={drawing} viewBox={`0 0 ${WIDTH} ${bars.length * ROW + 4}`} role="img" aria-label={`${title}: ${bars.map((bar) => `${bar.name} ${bar.text}`).join(", ")}`}>
         <line class="axis" x1={zero} x2={zero} y1={0} y2={bars.length * ROW + 4} />

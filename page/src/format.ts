@@ -37,6 +37,11 @@ export function count(value: number): string {
   return value >= 1e15 ? number(value) : Math.round(value).toLocaleString("en-US");
 }
 
+/** "1 row", "2 rows". */
+export function counted(value: number, thing: string): string {
+  return `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+}
+
 export function bytes(value: number): string {
   const units = ["bytes", "KB", "MB", "GB", "TB", "PB", "EB"];
   let unit = 0;
@@ -60,4 +65,9 @@ export function parseNumber(text: string): number | undefined {
   const plain = text.trim().replace("−", "-").replace(",", ".");
   const value = Number(plain);
   return plain !== "" && Number.isFinite(value) && Math.abs(value) < 1e300 ? value : undefined;
+}
+
+/** At most so many characters, the last of them "…" where there were more. */
+export function short(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

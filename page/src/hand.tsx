@@ -165,12 +165,12 @@ function Sizes({ specification, trace, onChange }: { specification: Specificatio
   );
 }
 
-const reach = (keys: number | null) => (keys === null ? "any number of" : String(keys));
+const reach = (keys: number | null) => (keys === null ? "all" : keys === 1 ? "1 key" : `${keys} keys`);
 
 /** What attn explain has given beyond the switches, in words: it can be taken away here. */
 const OTHERS: { [key in keyof Specification]?: (specification: Specification) => string } = {
   softcap: ({ softcap }) => `softcap ${softcap}`,
-  window: ({ window }) => `window: ${reach(window![0])} keys back, ${reach(window![1])} ahead`,
+  window: ({ window }) => `window: ${reach(window![0])} back, ${reach(window![1])} ahead`,
   sink_tokens: ({ sink_tokens }) => `the first ${sink_tokens} always seen`,
   alibi: () => "ALiBi",
   offset: ({ offset }) => `queries begin at key ${offset}`,

@@ -1,12 +1,13 @@
 // What the heads of a real model look at: all of them small, one large, arcs from a token, and which heads stand out.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Arcs } from "./arcs";
+import { shadeOf } from "./cells";
 import type { Engine } from "./engine";
 import example from "./example-map.json";
 import { Grid } from "./grid";
 import { HeadTable } from "./head-table";
 import { number } from "./format";
-import { HeldMap, ServedMap, plain, type GivenMap, type MapInfo, type MapSource, type PairHead, type RankedHead } from "./map-source";
+import { HeldMap, ServedMap, headName, layerName, plain, type GivenMap, type MapInfo, type MapSource, type PairHead, type RankedHead } from "./map-source";
 import type { HeadsSettings } from "./state";
 
 interface Props {
@@ -36,19 +37,26 @@ export function Heads(props: Props) {
   return props.model && !props.given ? <Served {...props} /> : <Held {...props} />;
 }
 
+/** Settings that a map has a place for: a text of one's own may have fewer tokens, another model fewer heads. */
+function fitted(settings: HeadsSettings, { tokens, layers, heads }: MapInfo): HeadsSettings {
+  const { from, to, layer, head } = settings;
+  return {
+    ...settings, from: from < 0 || from >= tokens.length ? tokens.length - 1 : from, to: to < tokens.length ? to : -1,
+    layer: layer < layers ? layer : 0, head: head < heads ? head : 0,
+  };
+}
+
 /** The map in the page: the one that it was written with, or the example that comes along. */
 function Held({ engine, given, settings, onChange }: Props) {
   const [problem, setProblem] = useState("");
   const map = given ?? (example as GivenMap);
   const source = useMemo(() => new HeldMap(map, engine), [map]);
-  const { layers, heads, tokens } = source.info;
-  const fits = settings.layer < layers && settings.head < heads && settings.from < tokens.length && settings.to < tokens.length;
-  const shown = fits ? settings : { ...settings, from: map.from, to: -1, layer: 0, head: 0 };
+  const { layers, heads } = source.info, fits = settings.layer < layers && settings.head < heads;
   return (
     <>
       {!given && <p class="note">An example that comes with the page. For your own text: <code>attn explore --model smollm2</code>, or <code>attn map --model smollm2 -o map.html "…"</code>.</p>}
       {problem && <p class="problem" role="alert">{problem}</p>}
-      <MapView source={source} settings={shown} onChange={onChange} onError={setProblem} />
+      <MapView source={source} settings={fits ? settings : { ...settings, from: map.from, to: -1, layer: 0, head: 0 }} onChange={onChange} onError={setProblem} />
     </>
   );
 }
@@ -56,27 +64,27 @@ function Held({ engine, given, settings, onChange }: Props) {
 function Served({ settings, onChange }: Props) {
   const [problem, setProblem] = useState("");
   const [source, setSource] = useState<MapSource>();
+  const [attempt, setAttempt] = useState(0);
   const [busy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
-
-  const make = async (text: string) => {
+  useEffect(() => {
+    let current = true;
     setBusy(true);
     setProblem("");
-    try {
-      const made = await ServedMap.make(text);
-      setSource(made);
-      const last = made.info.tokens.length - 1;
-      const keep = settings.text === text && settings.from <= last && settings.layer < made.info.layers && settings.head < made.info.heads;
-      onChange(keep ? settings : { ...settings, text, from: last, to: -1, layer: 0, head: 0 });
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-    setBusy(false);
+    ServedMap.make(settings.text).then((made) => current && setSource(made), (error: Error) => current && setProblem(error.message))
+      .finally(() => current && setBusy(false));
+    field.current!.value = settings.text;
+    return () => { current = false; };
+  }, [settings.text, attempt]);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const text = field.current!.value;
+    if (text === settings.text) setAttempt(attempt + 1);
+    else onChange({ ...settings, text, from: -1, to: -1 });
   };
-  useEffect(() => void make(settings.text), []);
   return (
     <>
-      <form class="switches" onSubmit={(event) => { event.preventDefault(); void make(field.current!.value); }}>
+      <form class="switches" onSubmit={submit}>
         <label class="wide">text <input ref={field} defaultValue={settings.text} maxLength={20000} /></label>
         <button disabled={busy}>{busy ? "reading …" : "map"}</button>
       </form>
@@ -94,7 +102,8 @@ interface ViewProps {
 }
 
 function MapView({ source, settings, onChange, onError }: ViewProps) {
-  const { info } = source, { from, to, layer, head } = settings;
+  const { info } = source, { from, to, layer, head } = fitted(settings, info);
+  const [picking, setPicking] = useState<Picking>("from");
   const pick = (changed: Partial<HeadsSettings>) => onChange({ ...settings, ...changed });
   const thumbnails = useAnswer(() => source.thumbnails(32), [source], onError);
   const table = useAnswer(() => source.head(layer, head), [source, layer, head], onError);
@@ -104,8 +113,10 @@ function MapView({ source, settings, onChange, onError }: ViewProps) {
   return (
     <>
       <p class="note" role="note">{info.caveat} Largest difference of a weight from float64: {number(info.fidelity)}. {info.note}</p>
-      <p class="lead">{info.model}, {size} tokens. Choose a token to look from; with Shift, or the key T, one to look for.</p>
-      <Tokens tokens={info.tokens} row={row} from={from} to={to} onPick={(at, target) => pick(target ? { to: at === to ? -1 : at } : { from: at })} />
+      <p class="lead">{info.model}, {size} tokens, darker where the head in view looks more.</p>
+      <Choice tokens={info.tokens} from={from} to={to} picking={picking} onPicking={setPicking} onClear={() => pick({ to: -1 })} />
+      <Tokens tokens={info.tokens} row={row} from={from} to={to} picking={picking}
+        onPick={(at, which) => pick(which === "from" ? { from: at } : { to: at === to ? -1 : at })} />
       {row && size <= 160 && <Arcs tokens={info.tokens} row={row} from={from} />}
       <div class="side">
         <section class="panel">
@@ -113,17 +124,41 @@ function MapView({ source, settings, onChange, onError }: ViewProps) {
           {thumbnails && <Grid info={info} thumbnails={thumbnails} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />}
         </section>
         <section class="panel">
-          <h3>Layer {info.layerNumbers?.[layer] ?? layer}, head {info.headNumbers?.[head] ?? head}</h3>
-          {table && <HeadTable tokens={info.tokens} weights={table} from={from} onPick={(at) => pick({ from: at })} />}
+          <h3>Layer {layerName(info, layer)}, head {headName(info, head)} <small>a row a query, a column a key</small></h3>
+          {table && <HeadTable name={`layer-${layerName(info, layer)}-head-${headName(info, head)}`} tokens={info.tokens} weights={table} from={from} onPick={(at) => pick({ from: at })} />}
         </section>
         <section class="panel list">
           <h3>{to < 0 ? `Heads that look beyond habits from “${plain(info.tokens[from])}”` : `Heads that look from “${plain(info.tokens[from])}” to “${plain(info.tokens[to])}”`}</h3>
           <HeadList info={info} heads={to < 0 ? ranking : pairs} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />
-          {to >= 0 && <button class="quiet" onClick={() => pick({ to: -1 })}>no target</button>}
           {to < 0 && <p class="note">beyond: what tokens other than the first, itself and its neighbours get above their uniform share.</p>}
         </section>
       </div>
     </>
+  );
+}
+
+/** What a click on a token chooses. */
+type Picking = "from" | "to";
+
+interface ChoiceProps {
+  tokens: string[];
+  from: number;
+  to: number;
+  picking: Picking;
+  onPicking: (picking: Picking) => void;
+  onClear: () => void;
+}
+
+function Choice({ tokens, from, to, picking, onPicking, onClear }: ChoiceProps) {
+  const choice = (which: Picking, label: string, token: string) => (
+    <label><input type="radio" name="picking" checked={picking === which} onChange={() => onPicking(which)} /> {label} <b>{token}</b></label>
+  );
+  return (
+    <div class="switches" role="group" aria-label="What a click on a token chooses">
+      {choice("from", "choose where to look from:", `“${plain(tokens[from])}”`)}
+      {choice("to", "and what for:", to < 0 ? "anything" : `“${plain(tokens[to])}”`)}
+      {to >= 0 && <button class="quiet" aria-label="Look for anything" onClick={onClear}>×</button>}
+    </div>
   );
 }
 
@@ -132,16 +167,17 @@ interface TokensProps {
   row: Float32Array | undefined;
   from: number;
   to: number;
-  onPick: (at: number, target: boolean) => void;
+  picking: Picking;
+  onPick: (at: number, which: Picking) => void;
 }
 
-function Tokens({ tokens, row, from, to, onPick }: TokensProps) {
+function Tokens({ tokens, row, from, to, picking, onPick }: TokensProps) {
+  const mark = (at: number) => (at === from ? " from" : "") + (at === to ? " to" : "");
   return (
     <div class="text" role="group" aria-label="Tokens of the text">
       {tokens.map((token, at) => (
-        <button class={at === from ? "from" : at === to ? "to" : ""} aria-pressed={at === from} title={row ? `weight ${number(row[at])}` : ""}
-          style={{ background: row ? `color-mix(in srgb, var(--plus) ${Math.round(Math.sqrt(row[at]) * 70)}%, transparent)` : undefined }}
-          onClick={(event) => onPick(at, event.shiftKey)} onKeyDown={(event) => { if (event.key === "t") onPick(at, true); }}>
+        <button class={`${row ? shadeOf(Math.sqrt(row[at]), "weight", 1) : ""}${mark(at)}`} aria-pressed={at === from || at === to}
+          title={row ? `weight ${number(row[at])}` : ""} onClick={(event) => onPick(at, event.shiftKey ? "to" : picking)}>
           {plain(token)}
         </button>
       ))}
@@ -162,25 +198,25 @@ function HeadList({ info, heads, layer, head, onPick }: ListProps) {
   const [onlyHead, setHead] = useState(-1);
   if (!heads) return <p class="note">asking …</p>;
   const listed = heads.filter((one) => (onlyLayer < 0 || one.layer === onlyLayer) && (onlyHead < 0 || one.head === onlyHead));
-  const choice = (label: string, count: number, numbers: number[] | undefined, value: number, onChoose: (value: number) => void) => (
+  const choice = (label: string, count: number, name: typeof layerName, value: number, onChoose: (value: number) => void) => (
     <label>{label}{" "}
       <select value={String(value)} onChange={(event) => onChoose(Number(event.currentTarget.value))}>
         <option value="-1">all</option>
-        {Array.from({ length: count }, (_, n) => <option value={String(n)}>{numbers?.[n] ?? n}</option>)}
+        {Array.from({ length: count }, (_, n) => <option value={String(n)}>{name(info, n)}</option>)}
       </select>
     </label>
   );
   return (
     <>
     <div class="switches">
-      {choice("layer", info.layers, info.layerNumbers, onlyLayer, setLayer)}
-      {choice("head", info.heads, info.headNumbers, onlyHead, setHead)}
+      {choice("layer", info.layers, layerName, onlyLayer, setLayer)}
+      {choice("head", info.heads, headName, onlyHead, setHead)}
     </div>
     <ol class="heads">
       {listed.slice(0, MOST_LISTED).map((one) => (
         <li>
           <button class={one.layer === layer && one.head === head ? "chosen" : ""} onClick={() => onPick(one.layer, one.head)}>
-            {info.layerNumbers?.[one.layer] ?? one.layer}.{info.headNumbers?.[one.head] ?? one.head} <b>{number("weight" in one ? one.weight : one.beyond)}</b>
+            <b>{number("weight" in one ? one.weight : one.beyond)}</b> layer {layerName(info, one.layer)}, head {headName(info, one.head)}
           </button>
         </li>
       ))}

@@ -168,6 +168,9 @@ function kept<K, V>(memory: Map<K, Promise<V>>, key: K, make: () => Promise<V>):
   return known;
 }
 
+export const layerName = ({ layerNumbers }: MapInfo, layer: number) => String(layerNumbers?.[layer] ?? layer);
+export const headName = ({ headNumbers }: MapInfo, head: number) => String(headNumbers?.[head] ?? head);
+
 /** "▁kettle" as "kettle"; what is blank is named. */
 export function plain(token: string): string {
   const text = token.replace(/▁|Ġ/g, " ").trim();

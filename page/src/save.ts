@@ -1,5 +1,8 @@
 // What a person takes along: files made in the browser, without any request.
 
+import type { Value } from "./engine";
+import { full } from "./format";
+
 export function save(name: string, type: string, content: string | Blob): void {
   const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   const link = document.createElement("a");
@@ -7,6 +10,13 @@ export function save(name: string, type: string, content: string | Blob): void {
   link.download = name;
   link.click();
   URL.revokeObjectURL(url);
+}
+
+/** Rows of numbers in full, with their names. */
+export function csv(lines: ArrayLike<Value>[], rows?: string[], columns?: string[]): string {
+  const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+  const head = columns ? [["", ...columns].map(quoted).join(",")] : [];
+  return [...head, ...lines.map((line, r) => [...(rows ? [quoted(rows[r])] : []), ...Array.from(line, full)].join(","))].join("\n") + "\n";
 }
 
 /** A drawing with the colours that it is shown in: styles of the page do not go along with a file. */
@@ -35,7 +45,11 @@ export function savePng(name: string, svg: SVGSVGElement): void {
   canvas.height = box.height * 2;
   image.onload = () => {
     canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob((blob) => blob && save(`${name}.png`, "image/png", blob));
+    saveCanvas(name, canvas);
   };
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(svg))}`;
+}
+
+export function saveCanvas(name: string, canvas: HTMLCanvasElement): void {
+  canvas.toBlob((blob) => blob && save(`${name}.png`, "image/png", blob));
 }

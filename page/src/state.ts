@@ -28,7 +28,9 @@ export interface CostSettings {
 
 export interface HeadsSettings {
   text: string;
+  /** A token; −1: the last. */
   from: number;
+  /** A token; −1: none. */
   to: number;
   layer: number;
   head: number;
@@ -116,8 +118,8 @@ function isCost(value: CostSettings | undefined): value is CostSettings {
 }
 
 function isHeads(value: HeadsSettings | undefined): value is HeadsSettings {
-  return Boolean(value) && typeof value!.text === "string" && Number.isInteger(value!.to) &&
-    [value!.from, value!.layer, value!.head].every((one) => Number.isInteger(one) && one >= 0);
+  return Boolean(value) && typeof value!.text === "string" && [value!.from, value!.to].every((one) => Number.isInteger(one) && one >= -1) &&
+    [value!.layer, value!.head].every((one) => Number.isInteger(one) && one >= 0);
 }
 
 /** States that were, and those that were undone. */
@@ -127,12 +129,11 @@ export class History {
 
   constructor(public now: State) {}
 
-  /** Undo goes back over changes of numbers, not over where one looked. */
+  /** Undo goes back over what was changed, to the view where it was; not over where one looked by hand. */
   go(next: State): void {
     const changed = next.specification !== this.now.specification &&
       JSON.stringify(next.specification) !== JSON.stringify(this.now.specification);
-    if (changed || next.scale !== this.now.scale ||
-        next.cost !== this.now.cost) {
+    if (changed || next.scale !== this.now.scale || next.cost !== this.now.cost || next.heads !== this.now.heads) {
       this.past.push(this.now);
       this.future = [];
     }
@@ -148,13 +149,13 @@ export class History {
     const before = this.past.pop();
     if (!before) return;
     this.future.push(this.now);
-    this.now = { ...before, view: this.now.view };
+    this.now = before;
   }
   redo(): void {
     const after = this.future.pop();
     if (!after) return;
     this.past.push(this.now);
-    this.now = { ...after, view: this.now.view };
+    this.now = after;
   }
 }
 

@@ -1,8 +1,7 @@
 // A table of numbers: cells light up where they come from or go to, may be typed into, and can be taken along as CSV.
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Cells, type Shown, type Spot } from "./cells";
-import { full } from "./format";
-import { save } from "./save";
+import { csv, save } from "./save";
 import type { Area, Place } from "./why";
 
 export interface TableProps extends Omit<Shown, "editable"> {
@@ -18,12 +17,6 @@ export interface TableProps extends Omit<Shown, "editable"> {
 
 const LEAVE_MS = 150;
 const STEPS: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
-function csvOf({ values, rows, columns }: TableProps): string {
-  const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
-  const head = columns ? [["", ...columns].map(quoted).join(",")] : [];
-  return [...head, ...values.map((line, r) => [...(rows ? [quoted(rows[r])] : []), ...line.map(full)].join(","))].join("\n") + "\n";
-}
 
 export function Table(props: TableProps) {
   const { name, title, rows, columns, focus, source } = props;
@@ -51,7 +44,7 @@ export function Table(props: TableProps) {
     <figure class="table" data-table={name}>
       <figcaption>
         <span>{title}</span>
-        <button class="quiet" onClick={() => save(`${name}.csv`, "text/csv", csvOf(props))} title={`Save ${title} as CSV, all digits`}>CSV</button>
+        <button class="quiet save" onClick={() => save(`${name}.csv`, "text/csv", csv(props.values, rows, columns))} title={`Save ${title} as CSV, all digits`}>CSV</button>
       </figcaption>
       <div class="scroll">
         <table role="grid" aria-label={title} onMouseOver={heard(enter)} onMouseLeave={leave}
