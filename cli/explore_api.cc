@@ -29,7 +29,6 @@ const std::vector<Route>& routes() {
                                          {"/api/map", "POST", {}},
                                          {"/api/thumbnails", "GET", {"id", "size"}},
                                          {"/api/weights", "GET", {"id", "layer", "head"}},
-                                         {"/api/row", "GET", {"id", "from"}},
                                          {"/api/ranking", "GET", {"id", "from"}},
                                          {"/api/pair", "GET", {"id", "from", "to"}}};
   return all;
@@ -102,7 +101,6 @@ ApiAnswer from_map(const Query& query, const explain::AttentionMap& map) {
     return as_bytes(head_weights(map, layer, index_of(query, "head", map.heads)));
   }
   const std::int64_t from = index_of(query, "from", map.size());
-  if (path == "/api/row") return as_bytes(rows_of(map, from));
   if (path == "/api/ranking") return as_json(ranking(map, from));
   return as_json(pair_weights(map, from, index_of(query, "to", map.size())));
 }

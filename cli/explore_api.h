@@ -26,7 +26,6 @@ struct ApiAnswer {
 ///   POST /api/map {"text": "…"}                   summary() of the new map
 ///   GET  /api/thumbnails?id=&size=                thumbnails(), size 8 to 64
 ///   GET  /api/weights?id=&layer=&head=            head_weights()
-///   GET  /api/row?id=&from=                       rows_of()
 ///   GET  /api/ranking?id=&from=                   ranking()
 ///   GET  /api/pair?id=&from=&to=                  pair_weights()
 /// (cli/explore_maps.h says what these are.) Any thread may call.

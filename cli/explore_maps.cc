@@ -161,14 +161,6 @@ std::string head_weights(const AttentionMap& map, std::int64_t layer, std::int64
   return bytes_at({map.row(static_cast<std::size_t>(layer), head, 0).data(), table});
 }
 
-std::string rows_of(const AttentionMap& map, std::int64_t from) {
-  std::string bytes;
-  for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
-    for (std::int64_t head = 0; head < map.heads; ++head) bytes += bytes_at(map.row(layer, head, from));
-  }
-  return bytes;
-}
-
 json ranking(const AttentionMap& map, std::int64_t from) {
   json all = json::array();
   for (const explain::HeadRow& row : explain::rank_heads(map, from)) all.push_back(json(explain::head_json(row)));

@@ -72,9 +72,6 @@ std::string thumbnails(const explain::AttentionMap& map, std::int64_t most);
 /// One head: [queries][keys], float32, little-endian.
 std::string head_weights(const explain::AttentionMap& map, std::int64_t layer, std::int64_t head);
 
-/// One query in every head: [layers][heads][keys], float32, little-endian.
-std::string rows_of(const explain::AttentionMap& map, std::int64_t from);
-
 /// Every head's {layer, head, beyond, first, previous, itself} for one query, in the order of explain::rank_heads().
 nlohmann::json ranking(const explain::AttentionMap& map, std::int64_t from);
 

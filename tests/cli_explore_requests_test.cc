@@ -95,7 +95,7 @@ TEST_F(ExploreRequests, OutlivesWhatIsNoRequest) {
   };
   const std::vector<std::string> whole = {
       "GET / HTTP/1.1\r\n" + host(*program) + "\r\n",
-      "GET /api/row?id=1&from=0 HTTP/1.1\r\n" + host(*program) + "\r\n",
+      "GET /api/ranking?id=1&from=0 HTTP/1.1\r\n" + host(*program) + "\r\n",
       "POST /api/map HTTP/1.1\r\n" + host(*program) +
           "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"text\": \"it\"}"};
   for (int i = 0; i < 400; ++i) {

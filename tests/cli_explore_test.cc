@@ -40,7 +40,7 @@ TEST_F(Explore, ServesThePageWithWhatItIsGiven) {
 TEST_F(Explore, WithoutAModelThereIsThePageAlone) {
   const auto program = serve({});
   EXPECT_NE(get(*program, "/").body.find(R"({"server":{"model":null}})"), std::string::npos);
-  expect_refused(get(*program, "/api/row?id=1&from=0"), 404, "start attn explore with --model");
+  expect_refused(get(*program, "/api/ranking?id=1&from=0"), 404, "start attn explore with --model");
   expect_refused(post(*program, R"({"text": "it"})"), 404, "start attn explore with --model");
 }
 
@@ -96,16 +96,6 @@ TEST_F(ExploredMap, GivesWeightsToTheBit) {
       ASSERT_EQ(weights, std::vector<float>(expected, expected + n * n));
     }
   }
-  for (const std::int64_t from : {std::int64_t{0}, std::int64_t{7}, n - 1}) {
-    std::vector<float> expected;
-    for (std::size_t layer = 0; layer < 3; ++layer) {
-      for (std::int64_t head = 0; head < 6; ++head) {
-        const auto row = map_.row(layer, head, from);
-        expected.insert(expected.end(), row.begin(), row.end());
-      }
-    }
-    ASSERT_EQ(floats("/api/row?from=" + std::to_string(from) + "&"), expected);
-  }
 }
 
 TEST_F(ExploredMap, GivesThumbnails) {
@@ -157,9 +147,9 @@ TEST_F(ExploredMap, RanksHeads) {
 
 TEST_F(ExploredMap, TheLastTwoAreKept) {
   const json second = map_of(*program_, "it"), third = map_of(*program_, "was");
-  expect_refused(get(*program_, "/api/row?from=0&" + id_), 404, "map the text again");
+  expect_refused(get(*program_, "/api/ranking?from=0&" + id_), 404, "map the text again");
   for (const json& kept : {second, third})
-    EXPECT_EQ(get(*program_, "/api/row?from=0&id=" + kept["id"].get<std::string>()).status, 200);
+    EXPECT_EQ(get(*program_, "/api/ranking?from=0&id=" + kept["id"].get<std::string>()).status, 200);
   EXPECT_NE(second["id"], third["id"]);
 }
 
@@ -178,7 +168,7 @@ TEST_F(ExploredMap, NamesTheParameterThatIsWrong) {
   refused("/api/thumbnails?size=7&", "size: \"7\" is below 8");
   refused("/api/thumbnails?size=65&", "size: \"65\" is above 64");
   refused("/api/thumbnails?size=1e1&", "size: ");
-  refused("/api/row?from=5000&", "from: \"5000\"");
+  refused("/api/ranking?from=5000&", "from: \"5000\"");
   refused("/api/pair?from=0&to=nan&", "to: \"nan\"");
   refused("/api/ranking?from=0&colour=red&", "\"colour\" is no parameter here; /api/ranking takes id, from");
   refused("/api/ranking?from=0&id=none&", "id: given more than once");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnose/catalogue.h"
+#include "diagnose/worked_mistake.h"
 #include "explain/attention_map.h"
 #include "explain/cost.h"
 #include "explain/head_json.h"
@@ -65,6 +66,19 @@ ATTN_PAGE_CALL const char* attn_page_work(const char* json) {
   if (!status.ok()) return page::refuse(status.message());
   const Mistake* mistake = find_mistake(page.mistake);
   return page::answer(mistake ? explain::as_json(page.problem, trace, *mistake, {}) : explain::as_json(trace, {}));
+}
+
+/// The ids of the mistakes that change a number of this problem; none where it is no problem.
+ATTN_PAGE_CALL const char* attn_page_shown_mistakes(const char* json) {
+  page::Json ids = page::Json::array();
+  explain::PageProblem page;
+  reference::Trace trace;
+  Status status = explain::read_page_problem(json, &page);
+  if (status.ok()) status = reference::trace(page.problem, &trace);
+  for (const Mistake& mistake : mistakes()) {
+    if (status.ok() && diagnose::make_mistake(mistake, page.problem, trace)) ids.push_back(mistake.id);
+  }
+  return page::answer(ids.dump());
 }
 
 /// [{id, name, what, fix}] of the catalogue.

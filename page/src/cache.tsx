@@ -1,18 +1,21 @@
 // The KV cache, token by token: what is appended, what is read, and what is not computed again.
 import type { Trace } from "./engine";
 import { counted, number } from "./format";
+import { HeadChoice } from "./switches";
 
 interface Props {
   trace: Trace;
   head: number;
+  onHead: (head: number) => void;
+  onCausal: () => void;
   step: number;
   onChange: (changed: { step: number }) => void;
 }
 
-export function Cache({ trace, head, step, onChange }: Props) {
+export function Cache({ trace, head, onHead, onCausal, step, onChange }: Props) {
   const one = trace.heads[Math.min(head, trace.heads.length - 1)], steps = one.steps ?? [];
   const last = steps.length - 1, at = Math.min(step, last), now = steps[at];
-  if (!now) return <p class="problem" role="alert">A cache needs the causal mask: a token may not wait for those behind it. Switch it on in “By hand”.</p>;
+  if (!now) return <p class="problem" role="alert">A cache needs the causal mask: a token may not wait for those behind it. <button onClick={onCausal}>switch it on</button></p>;
   const tokens = at + 1;
   const scores = steps.slice(0, tokens).reduce((sum, each) => sum + each.keys.length, 0);
   const again = steps.slice(0, tokens).reduce((sum, _, n) => sum + steps.slice(0, n + 1).reduce((inner, each) => inner + each.keys.length, 0), 0);
@@ -25,6 +28,7 @@ export function Cache({ trace, head, step, onChange }: Props) {
       <div class="switches"><span class="player">
         <button onClick={() => onChange({ step: at - 1 })} disabled={at === 0} aria-label="The token before">◀</button>
         <button onClick={() => onChange({ step: at + 1 })} disabled={at === last} aria-label="The next token">▶</button>
+        <HeadChoice count={trace.heads.length} head={head} onHead={onHead} />
         <span role="status">token {tokens} of {steps.length}: “{trace.tokens[now.token]}”</span>
       </span></div>
       <div class="side">
@@ -36,7 +40,7 @@ export function Cache({ trace, head, step, onChange }: Props) {
                 const read = now.keys.indexOf(each.token);
                 return (
                   <tr class={n === at ? "new" : ""}>
-                    <th scope="row">{trace.tokens[each.token]}{n === at ? " (appended)" : ""}</th>
+                    <th scope="row" title={trace.tokens[each.token]}><span>{trace.tokens[each.token]}</span>{n === at ? " (appended)" : ""}</th>
                     <td>{each.appended.k.map((value) => number(value)).join(", ")}</td>
                     <td>{each.appended.v.map((value) => number(value)).join(", ")}</td>
                     <td>{read < 0 ? "not seen" : number(now.scores[read])}</td>

@@ -52,6 +52,12 @@ function differs(a: Value, b: Value): boolean {
 
 const fieldOf = (cell: HTMLTableCellElement) => cell.querySelector("input") ?? undefined;
 
+/** As it is typed: 1e9 where a table has 1·10⁹. */
+function fieldText(value: Value): string {
+  const text = number(value, FIELD_DECIMALS);
+  return parseNumber(text) === undefined ? full(value) : text;
+}
+
 function setField(cell: HTMLTableCellElement, text: string): void {
   const field = fieldOf(cell);
   if (!field) return;
@@ -109,14 +115,14 @@ export class Cells {
 
   /** All digits of a cell: given once somebody looks at it. */
   tell(at: Spot): void {
-    this.at(at)!.title = full(this.shown!.values[at.row][at.column]);
+    this.at(at)!.title = full(this.valueAt(at));
   }
 
   /** Puts a field over a cell, which what was typed leaves with Enter, or when one goes elsewhere. */
   edit(at: Spot): void {
     const cell = this.at(at)!;
     if (!this.shown!.editable || fieldOf(cell)) return;
-    const field = Object.assign(document.createElement("input"), { value: this.fieldText(at), autocomplete: "off" });
+    const field = Object.assign(document.createElement("input"), { value: fieldText(this.valueAt(at)), autocomplete: "off" });
     field.setAttribute("aria-label", `${this.shown!.rows?.[at.row] ?? `row ${at.row}`}, column ${at.column}`);
     // The cell itself would be a second stop for Tab, and going back from its field would end there.
     cell.tabIndex = -1;
@@ -132,7 +138,7 @@ export class Cells {
     const value = field && parseNumber(field.value);
     field?.classList.toggle("bad", value === undefined);
     if (!field || value === undefined) return false;
-    if (field.value !== this.fieldText(at) && value !== this.shown!.values[at.row][at.column]) this.onEdit(at, value);
+    if (field.value !== fieldText(this.valueAt(at)) && value !== this.valueAt(at)) this.onEdit(at, value);
     return true;
   }
 
@@ -146,11 +152,11 @@ export class Cells {
 
   /** What was typed is forgotten. */
   reset(at: Spot): void {
-    setField(this.at(at)!, this.fieldText(at));
+    setField(this.at(at)!, fieldText(this.valueAt(at)));
   }
 
-  private fieldText({ row, column }: Spot): string {
-    return number(this.shown!.values[row][column], FIELD_DECIMALS);
+  private valueAt({ row, column }: Spot): Value {
+    return this.shown!.values[row][column];
   }
 
   private mark(cell: HTMLTableCellElement, mark: "focus" | "source"): void {
@@ -196,7 +202,7 @@ export class Cells {
     if (cell.className !== classes) cell.className = classes;
     if (hasMore) {
       cell.querySelector("small")?.remove();
-      setField(cell, text);
+      setField(cell, fieldText(value));
     }
     if (isWrong) cell.append(Object.assign(document.createElement("small"), { textContent: number(wrong), title: full(wrong) }));
   }

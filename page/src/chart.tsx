@@ -11,7 +11,7 @@ export interface Bar {
   minus?: boolean;
 }
 
-const WIDTH = 460, ROW = 26, LABEL = 120, NUMBER = 110;
+const WIDTH = 480, ROW = 26, LABEL = 140, NUMBER = 110;
 
 export function Bars({ name, title, bars }: { name: string; title: string; bars: Bar[] }) {
   const drawing = useRef<SVGSVGElement>(null);

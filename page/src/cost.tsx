@@ -8,7 +8,7 @@ import type { CostSettings } from "./state";
 const LEAST = 3, MOST = 1_000_000;
 const toSlider = (tokens: number) => Math.log(tokens / LEAST) / Math.log(MOST / LEAST);
 const fromSlider = (at: number) => Math.round(LEAST * (MOST / LEAST) ** at);
-const TIMED = [8, 32, 128, 256];
+const TIMED = [64, 128, 256, 512];
 
 interface Props {
   engine: Engine;
@@ -29,6 +29,7 @@ export function CostView({ engine, settings, onChange }: Props) {
     <label>{label} <input type="number" min={1} max={most} value={settings[key]} onChange={(event) => {
       const value = Math.round(Number(event.currentTarget.value));
       if (value >= 1 && value <= most) onChange({ ...settings, [key]: value });
+      else event.currentTarget.value = String(settings[key]);
     }} /></label>
   );
   return (
@@ -54,13 +55,14 @@ export function CostView({ engine, settings, onChange }: Props) {
           bar("table of scores", cost.table_bytes), bar("KV cache, 16 bits", cost.kv_cache_bytes), bar("scores of a tile", cost.tile_bytes),
         ]} />
       </div>
+      <p class="note">Key/value heads may be fewer than query heads, which then share them. A tile is what FlashAttention has in view at a time; only its scores are ever stored.</p>
       <section>
         <h3>In this browser</h3>
-        <p class="lead">The plain recipe in float64, one head of dimension 64, run here and now: watch the time grow with the square.</p>
+        <p class="lead">The plain recipe in float64, one head of dimension 64, run here and now: twice the tokens take four times as long.</p>
         <button onClick={() => setTimes(TIMED.map((n) => engine.time(n, 64)))}>measure</button>
         {times && (
-          <Bars name="time" title="Time in this browser, logarithmic" bars={times.map((time, n) => ({
-            name: `${TIMED[n]} tokens`, value: time, text: duration(time), length: Math.max(0, Math.log10(time / 1e-6) / 6),
+          <Bars name="time" title="Time in this browser" bars={times.map((time, n) => ({
+            name: `${TIMED[n]} tokens`, value: time, text: duration(time), length: time / Math.max(...times),
           }))} />
         )}
       </section>

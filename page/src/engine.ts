@@ -82,6 +82,7 @@ export interface Trace {
   out: Values;
   heads: Head[];
   mistake?: { id: string; name: string; what: string; fix: string; note: string; shows: boolean };
+  replaced: Replacement[];
   mistakenOut?: Values;
   mistakenWeights?: Values[];
 }
@@ -151,11 +152,16 @@ export class Engine {
     }));
     const wrong = json.mistaken_weights;
     const mistakenWeights = wrong && wrong.length ? (count === 1 ? [wrong] : wrong) : undefined;
-    return { ...json, heads, mistakenOut: json.mistaken_out, mistakenWeights };
+    return { ...json, heads, replaced: specification.replaced ?? [], mistakenOut: json.mistaken_out, mistakenWeights };
   }
 
   mistakes(): Mistake[] {
     return this.json("attn_page_mistakes");
+  }
+
+  /** The ids of those that change a number here. */
+  shownMistakes(specification: Specification): string[] {
+    return this.json("attn_page_shown_mistakes", ["string"], [JSON.stringify(specification)]);
   }
 
   scaling(dim: number, keys: number, seed: number): Scaling {
@@ -188,16 +194,19 @@ export class Engine {
     return this.json("attn_page_map_ranking", ["number"], [from]);
   }
 
-  /** Seconds that this browser takes to attend over so many tokens of one head, the table stored, in float64. */
+  /** Seconds, at best, that this browser takes to attend over so many tokens of one head, the table stored, in float64. */
   time(tokens: number, headDim: number): number {
     const attend = () => this.module.ccall("attn_page_attend", "number", ["number", "number"], [tokens, headDim]);
-    attend();
-    let calls = 0;
-    const begin = performance.now();
-    while (performance.now() - begin < 30) {
-      attend();
-      ++calls;
+    let least = Infinity;
+    for (const begin = performance.now(); performance.now() - begin < 100;) {
+      const before = performance.now();
+      let calls = 0;
+      do {
+        attend();
+        ++calls;
+      } while (performance.now() - before < 5); // browsers round their clock
+      least = Math.min(least, (performance.now() - before) / calls);
     }
-    return (performance.now() - begin) / calls / 1000;
+    return least / 1000;
   }
 }

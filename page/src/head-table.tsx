@@ -60,7 +60,7 @@ export function HeadTable({ name, tokens, weights, from, onPick }: Props) {
       <canvas ref={canvas} class="head" width={side * sharpness} height={side * sharpness} style={{ width: side }} tabIndex={0} role="application"
         aria-label={`Weights, ${size} by ${size}; arrow keys read them, Enter looks from a row`} onKeyDown={onKeyDown}
         onMouseMove={(event) => setUnder(at(event))} onMouseLeave={() => setUnder(undefined)} onClick={(event) => onPick(at(event)[0])} />
-      <p class="figure-line" role="status">“{plain(tokens[row])}” ({row}) gives “{plain(tokens[column])}” ({column}) <b>{number(weights[row * size + column])}</b></p>
+      <p class="figure-line" role="status">“{plain(tokens[row])}” ({row}) gives “{plain(tokens[column])}” ({column}) the weight <b>{number(weights[row * size + column])}</b></p>
       <button class="quiet save" onClick={() => saveCanvas(name, canvas.current!)}>PNG</button>
       <button class="quiet save" onClick={() => save(`${name}.csv`, "text/csv", csv(rows(), tokens, tokens))}>CSV</button>
     </div>

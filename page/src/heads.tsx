@@ -113,24 +113,24 @@ function MapView({ source, settings, onChange, onError }: ViewProps) {
   return (
     <>
       <p class="note" role="note">{info.caveat} Largest difference of a weight from float64: {number(info.fidelity)}. {info.note}</p>
-      <p class="lead">{info.model}, {size} tokens, darker where the head in view looks more.</p>
+      <p class="lead">{info.model}, {size} tokens (words may be split), in stronger colour where the head in view looks more.</p>
       <Choice tokens={info.tokens} from={from} to={to} picking={picking} onPicking={setPicking} onClear={() => pick({ to: -1 })} />
       <Tokens tokens={info.tokens} row={row} from={from} to={to} picking={picking}
         onPick={(at, which) => pick(which === "from" ? { from: at } : { to: at === to ? -1 : at })} />
       {row && size <= 160 && <Arcs tokens={info.tokens} row={row} from={from} />}
       <div class="side">
         <section class="panel">
-          <h3>All heads <small>a row a layer, darker where larger</small></h3>
+          <h3>All heads <small>one row per layer, stronger colour for larger weights</small></h3>
           {thumbnails && <Grid info={info} thumbnails={thumbnails} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />}
         </section>
         <section class="panel">
-          <h3>Layer {layerName(info, layer)}, head {headName(info, head)} <small>a row a query, a column a key</small></h3>
+          <h3>Layer {layerName(info, layer)}, head {headName(info, head)} <small>one row per query, one column per key</small></h3>
           {table && <HeadTable name={`layer-${layerName(info, layer)}-head-${headName(info, head)}`} tokens={info.tokens} weights={table} from={from} onPick={(at) => pick({ from: at })} />}
         </section>
         <section class="panel list">
           <h3>{to < 0 ? `Heads that look beyond habits from “${plain(info.tokens[from])}”` : `Heads that look from “${plain(info.tokens[from])}” to “${plain(info.tokens[to])}”`}</h3>
+          {to < 0 && <p class="note">Beyond: what tokens other than the first, itself and its neighbours get above their uniform share.{from === 0 && info.causal && " The first token sees only itself: there is nothing beyond."}</p>}
           <HeadList info={info} heads={to < 0 ? ranking : pairs} layer={layer} head={head} onPick={(l, h) => pick({ layer: l, head: h })} />
-          {to < 0 && <p class="note">beyond: what tokens other than the first, itself and its neighbours get above their uniform share.</p>}
         </section>
       </div>
     </>

@@ -10,7 +10,7 @@ import { Hand } from "./hand";
 import { Heads } from "./heads";
 import type { GivenMap } from "./map-source";
 import { Scale } from "./scaling";
-import { EXAMPLE, History, VIEWS, fromHash, initial, restOf, toHash, type State, type View } from "./state";
+import { History, VIEWS, fromHash, initial, restOf, toHash, type State, type View } from "./state";
 import { Tiles } from "./tiles";
 
 const INTRODUCTIONS: Record<View, string> = {
@@ -19,7 +19,7 @@ const INTRODUCTIONS: Record<View, string> = {
   cache: "How a model writes on without beginning anew.",
   scale: "What one root is for.",
   cost: "Numbers behind long texts.",
-  heads: "What the heads of a trained model look at, in your own text.",
+  heads: "What the heads of a trained model look at.",
 };
 
 /** The address follows once changes pause: browsers take 3 ms to change it, and some refuse more than 100 changes in 30 s. */
@@ -47,7 +47,7 @@ function firstState(): State {
 function specificationFor(state: State): Specification {
   const { specification, view } = state;
   if (view === "tiles") return { ...specification, tiles: state.tile, mistake: undefined };
-  if (view === "cache") return { ...specification, cache: true, tiles: undefined, mistake: undefined };
+  if (view === "cache") return { ...specification, cache: specification.causal, tiles: undefined, mistake: undefined };
   return { ...specification, tiles: specification.tokens.length, cache: undefined };
 }
 
@@ -108,9 +108,9 @@ function Page({ engine }: { engine: Engine }) {
         <div class="tools">
           <button onClick={undo} disabled={!history.canUndo} title="Ctrl+Z" aria-label="Undo">↶</button>
           <button onClick={redo} disabled={!history.canRedo} title="Ctrl+Shift+Z" aria-label="Redo">↷</button>
-          <button onClick={() => go({ ...initial(), view: state.view })} disabled={state.specification === EXAMPLE}>example</button>
-          <button onClick={() => { writeAddress(); void navigator.clipboard?.writeText(location.href); }} title="The address holds all numbers">copy link</button>
-          <button onClick={() => setTheme(theme === "dark" ? "light" : theme === "light" ? "auto" : "dark")} title="Light, dark, or as the system">{theme}</button>
+          <button onClick={() => go({ ...initial(), view: state.view })} disabled={rest === ""} title="Back to what the page began with">example</button>
+          <CopyLink onCopy={writeAddress} />
+          <button onClick={() => setTheme(theme === "dark" ? "light" : theme === "light" ? "auto" : "dark")} title="Light, dark, or as the system">theme: {theme}</button>
         </div>
       </header>
       <main>
@@ -121,13 +121,14 @@ function Page({ engine }: { engine: Engine }) {
           </p>
         )}
         {trace && state.view === "hand" && (
-          <Hand specification={state.specification} trace={trace} mistakes={mistakes} head={head}
+          <Hand engine={engine} specification={state.specification} trace={trace} mistakes={mistakes} head={head}
             onHead={(next) => change({ head: next })} onChange={(specification) => change({ specification })} />
         )}
         {trace && state.view === "tiles" && (
-          <Tiles trace={trace} head={head} tile={state.tile} query={state.query} step={state.step} onChange={change} />
+          <Tiles trace={trace} head={head} onHead={(next) => change({ head: next })} tile={state.tile} query={state.query} step={state.step} onChange={change} />
         )}
-        {trace && state.view === "cache" && <Cache trace={trace} head={head} step={state.step} onChange={change} />}
+        {trace && state.view === "cache" && <Cache trace={trace} head={head} onHead={(next) => change({ head: next })} step={state.step} onChange={change}
+          onCausal={() => change({ specification: { ...state.specification, causal: true } })} />}
         {state.view === "scale" && <Scale engine={engine} settings={state.scale} onChange={(scale) => change({ scale })} />}
         {state.view === "cost" && <CostView engine={engine} settings={state.cost} onChange={(cost) => change({ cost })} />}
         {state.view === "heads" && <Heads engine={engine} model={GIVEN.server?.model ?? undefined} given={GIVEN.map} settings={state.heads} onChange={(heads) => change({ heads })} />}
@@ -138,6 +139,18 @@ function Page({ engine }: { engine: Engine }) {
       </footer>
     </>
   );
+}
+
+/** The address holds all numbers. */
+function CopyLink({ onCopy }: { onCopy: () => void }) {
+  const [says, setSays] = useState("copy link");
+  const copy = () => {
+    onCopy();
+    const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject();
+    copied.then(() => setSays("copied"), () => setSays("the address is the link"));
+    setTimeout(() => setSays("copy link"), 2500);
+  };
+  return <button onClick={copy} title="The address holds all numbers" aria-live="polite">{says}</button>;
 }
 
 document.head.append(Object.assign(document.createElement("style"), { textContent: tintRules() }));

@@ -1,11 +1,13 @@
 // FlashAttention's way: tile by tile, with a running maximum and sum, and no table.
 import { useEffect, useState } from "preact/hooks";
 import type { Trace, Value } from "./engine";
-import { full, number } from "./format";
+import { factor, full, number } from "./format";
+import { HeadChoice } from "./switches";
 
 interface Props {
   trace: Trace;
   head: number;
+  onHead: (head: number) => void;
   tile: number;
   query: number;
   step: number;
@@ -15,7 +17,15 @@ interface Props {
 const equal = (a: Value[], b: Value[]) =>
   a.every((one, n) => one === b[n] || (typeof one === "number" && typeof b[n] === "number" && Math.abs(one - (b[n] as number)) <= 1e-12 * Math.max(1, Math.abs(one))));
 
-export function Tiles({ trace, head, tile, query, step, onChange }: Props) {
+const list = (values: Value[]) => `(${values.map((value) => number(value)).join(", ")})`;
+
+/** "old + new + new = sum", and no more than the sum where it is all there is. */
+function sumOf(old: string | undefined, added: string[], sum: string): string {
+  const terms = [...(old ? [old] : []), ...added].join(" + ");
+  return terms === sum ? sum : `${terms} = ${sum}`;
+}
+
+export function Tiles({ trace, head, onHead, tile, query, step, onChange }: Props) {
   const [playing, setPlaying] = useState(false);
   const row = Math.min(query, trace.tokens.length - 1), one = trace.heads[Math.min(head, trace.heads.length - 1)];
   const tiles = one.tiles?.[row] ?? [], last = tiles.length, at = Math.min(step, last);
@@ -33,17 +43,18 @@ export function Tiles({ trace, head, tile, query, step, onChange }: Props) {
   return (
     <>
       <p class="lead">
-        One query reads the keys a tile at a time. It keeps three things: the largest score so far, the sum of exponentials, and the
-        mixture of values, not yet divided. The table of scores is never stored.
+        One query reads the keys a few at a time: a tile. It keeps three things: the largest score so far, the sum of exponentials, and
+        the mixture of values, not yet divided. The table of scores is never stored.
       </p>
       <div class="switches">
-        <label>keys a tile <input type="number" min={1} max={trace.tokens.length} value={tile}
+        <label>keys per tile <input type="number" min={1} max={trace.tokens.length} value={tile}
           onChange={(event) => onChange({ tile: Math.max(1, Math.round(Number(event.currentTarget.value)) || 1), step: 0 })} /></label>
         <label>query{" "}
           <select value={String(row)} onChange={(event) => onChange({ query: Number(event.currentTarget.value), step: 0 })}>
             {trace.tokens.map((token, r) => <option value={String(r)}>{token}</option>)}
           </select>
         </label>
+        <HeadChoice count={trace.heads.length} head={head} onHead={onHead} />
         <span class="player">
           <button onClick={() => onChange({ step: 0 })} disabled={at === 0} aria-label="To the beginning">|◀</button>
           <button onClick={() => onChange({ step: at - 1 })} disabled={at === 0} aria-label="Step back">◀</button>
@@ -75,11 +86,13 @@ export function Tiles({ trace, head, tile, query, step, onChange }: Props) {
           {now ? (
             <>
               <p><b>New maximum.</b> max({before ? number(before.max) : "−∞"}, {now.keys.map((key) => number(one.masked[row][key])).join(", ")}) = {number(now.max)}</p>
-              <p><b>Rescale what is old.</b> {before ? <>e^({number(before.max)} − {number(now.max)}) = {number(now.rescale)}: the old sum and values are multiplied with it.</> : "There is nothing old yet."}</p>
-              <p><b>Add the tile.</b> sum = {before ? `${number(before.sum)}·${number(now.rescale)} + ` : ""}{now.exps.map((exp) => number(exp)).join(" + ")} = {number(now.sum)}</p>
+              <p><b>Rescale what is old.</b> {before ? <>e^({number(before.max)} − {number(now.max)}) = {number(now.rescale)}: the old sum and values are multiplied by it.</> : "There is nothing old yet."}</p>
+              <p><b>Add the tile.</b> {now.keys.map((key, n) => `e^(${number(one.masked[row][key])} − ${factor(now.max)}) = ${number(now.exps[n])}`).join(", ")}.
+                The sum becomes {sumOf(before && `${number(before.sum)}·${number(now.rescale)}`, now.exps.map((exp) => number(exp)), number(now.sum))},
+                the values {sumOf(before && `${number(now.rescale)}·${list(before.out)}`, now.keys.map((key, n) => `${number(now.exps[n])}·${list(trace.v[key].slice(offset, offset + width))}`), list(now.out))}.</p>
               {at === last && (
-                <p class="done"><b>Divide once.</b> ({now.out.map((value) => number(value)).join(", ")}) / {number(now.sum)} = ({result.map((value) => number(value)).join(", ")}):{" "}
-                  {equal(result, plain) ? "equal to the plain result" : "not the plain result"}, ({plain.map((value) => number(value)).join(", ")}).</p>
+                <p class="done"><b>Divide once.</b> {list(now.out)} / {number(now.sum)} = {list(result)}:{" "}
+                  {equal(result, plain) ? "equal to the plain result" : "not the plain result"}, {list(plain)}.</p>
               )}
             </>
           ) : last === 0 ? <p>“{trace.tokens[row]}” sees no key: its output is 0.</p>

@@ -21,6 +21,13 @@ export function columnsOf(trace: Trace, matrix: string, head: number): [number, 
   return [head * width, (head + 1) * width];
 }
 
+/** The head that a column of the outputs belongs to. */
+export function headOf(trace: Trace, column: number): number {
+  return Math.floor((column * trace.heads.length) / trace.v[0].length);
+}
+
+const isReplaced = (trace: Trace, { matrix, row }: Place) => trace.replaced.some((each) => each.matrix === matrix && each.row === row);
+
 /** The table that a score comes through before its mask, the last of those that are there. */
 function beforeMask(head: Head): "scaled" | "softcapped" | "biased" {
   return head.biased ? "biased" : beforeBias(head);
@@ -49,7 +56,7 @@ export function sourceOf(focus: Place | undefined, trace: Trace, head: number, m
     case "q":
     case "k":
     case "v":
-      if (!trace.x) return undefined;
+      if (!trace.x || isReplaced(trace, focus)) return undefined;
       return matrix === "x" ? line(row) : matrix === PROJECTIONS[focus.matrix] ? { begin: column, end: column + 1 } : undefined;
     case "scores":
       return matrix === "q" ? inHead("q", row) : matrix === "k" ? inHead("k", column) : undefined;
@@ -64,10 +71,17 @@ export function sourceOf(focus: Place | undefined, trace: Trace, head: number, m
     case "weights":
       return matrix === "masked" ? line(row) : undefined;
     case "out":
+      if (headOf(trace, column) !== head && matrix === "weights") return undefined;
       return matrix === "weights" ? line(row) : matrix === "v" ? { begin: column, end: column + 1 } : undefined;
     default:
       return undefined;
   }
+}
+
+/** "=" where all digits are shown, "≈" where somebody who calculates it again with these digits may get other ones. */
+function equals(...shown: Value[]): string {
+  const isWhole = (value: Value) => typeof value !== "number" || number(value).replace("−", "-") === String(value);
+  return shown.every(isWhole) ? "=" : "≈";
 }
 
 function products(left: Value[], right: Value[]): string {
@@ -80,7 +94,7 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
   const { matrix, row, column } = focus;
   const one = trace.heads[head];
   const token = (index: number) => `“${trace.tokens[index]}”`;
-  const is = (value: Value) => ` = ${number(value)}`;
+  const is = (value: Value, ...shown: Value[]) => ` ${equals(value, ...shown)} ${number(value)}`;
   switch (matrix) {
     case "x":
     case "wq":
@@ -90,19 +104,20 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
     case "q":
     case "k":
     case "v": {
+      if (isReplaced(trace, focus)) return `${matrix} of ${token(row)}, column ${column}: changed by hand, to ${number(trace[matrix][row][column])}.`;
       const projection = trace[PROJECTIONS[matrix] as "wq"];
       if (!trace.x || !projection) return `${matrix} of ${token(row)}, column ${column}: given. Type to change it.`;
       const weights = projection.map((line) => line[column]);
       return `${matrix} of ${token(row)}, column ${column}: X · ${TITLES[PROJECTIONS[matrix]]} = ${products(trace.x[row], weights)}` +
-        is(trace[matrix][row][column]);
+        is(trace[matrix][row][column], ...trace.x[row], ...weights);
     }
     case "scores": {
       const [begin, end] = columnsOf(trace, "q", head);
-      return `query of ${token(row)} · key of ${token(column)} = ` +
-        products(trace.q[row].slice(begin, end), trace.k[column].slice(begin, end)) + is(one.scores[row][column]);
+      const query = trace.q[row].slice(begin, end), key = trace.k[column].slice(begin, end);
+      return `query of ${token(row)} · key of ${token(column)} = ${products(query, key)}${is(one.scores[row][column], ...query, ...key)}`;
     }
     case "scaled":
-      return `${factor(one.scores[row][column])} × ${number(trace.scale, 4)}${is(one.scaled[row][column])}`;
+      return `${factor(one.scores[row][column])} × ${number(trace.scale, 4)}${is(one.scaled[row][column], one.scores[row][column])}`;
     case "softcapped":
       return `the score ${number(one.scaled[row][column])}, capped${is(one.softcapped![row][column])}`;
     case "biased": {
@@ -117,9 +132,9 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
       return weightExplanation(trace, one, row, column);
     case "out": {
       const values = trace.v.map((line) => line[column]);
-      const owner = Math.floor(column / (columnsOf(trace, "v", 0)[1]));
-      return `out of ${token(row)}, column ${column}: weights · values = ` +
-        products(trace.heads[owner].weights[row], values) + is(trace.out[row][column]);
+      const owner = headOf(trace, column), ofHead = trace.heads.length > 1 ? ` of head ${owner}` : "";
+      return `out of ${token(row)}, column ${column}: weights${ofHead} · values = ` +
+        products(trace.heads[owner].weights[row], values) + is(trace.out[row][column], ...trace.heads[owner].weights[row], ...values);
     }
     default:
       return "";
@@ -136,6 +151,7 @@ function weightExplanation(trace: Trace, head: Head, row: number, column: number
   if (!tile || at < 0) return `${about}softmax of the row = ${number(weight)}`;
   const exps = tile.exps.map((exp) => number(exp));
   const sum = exps.length > 12 ? `${exps.slice(0, 10).join(" + ")} + …` : exps.join(" + ");
-  return `${about}e^(${number(masked[column])} − ${factor(tile.max)}) / (${sum}) = ${number(tile.exps[at])} / ${number(tile.sum)} = ` +
-    number(weight);
+  return `${about}e^(${number(masked[column])} − ${factor(tile.max)}) / (${sum}) ` +
+    `${equals(masked[column], tile.max, ...tile.exps)} ${number(tile.exps[at])} / ${number(tile.sum)} ` +
+    `${equals(tile.exps[at], tile.sum, weight)} ${number(weight)}`;
 }

@@ -43,7 +43,7 @@ test("the key of 4471 changed to (2, 0) gives it 0.670 and 0.330", () => on("", 
   await type(page, cell("k", 1, 0), "2");
   await type(page, cell("k", 1, 1), "0");
   await eventually(async () => (await shown(page, "weights"))[1], ["0.67", "0.33", "0"]);
-  await eventually(async () => page.url(), /#hand:/);
+  await eventually(async () => decodeURIComponent(page.url()), /"values":\[2,0\]/);
   const link = page.url();
   await on(new URL(link).hash, async (again) => eventually(async () => (await shown(again, "weights"))[1], ["0.67", "0.33", "0"]));
   await page.click('[aria-label="Undo"]');
@@ -89,15 +89,15 @@ test("a number shows the sum that made it, and lights up its sources", () => on(
   await eventually(() => why(), "query of “shipped” · key of “order” = 1·2 + 1·1 = 3");
   await eventually(() => page.$$eval("td.source", (all) => all.map((one) => `${one.closest("[data-table]").dataset.table} ${one.parentElement.sectionRowIndex}`)), ["q 2", "q 2", "k 0", "k 0"]);
   await page.focus(cell("weights", 2, 0));
-  await eventually(() => why(), "“shipped” on “order”: e^(2.121 − 2.121) / (1 + 0.243 + 0.243) = 1 / 1.486 = 0.673");
+  await eventually(() => why(), "“shipped” on “order”: e^(2.121 − 2.121) / (1 + 0.243 + 0.243) ≈ 1 / 1.486 ≈ 0.673");
   await page.focus(cell("masked", 0, 1));
   await eventually(() => why(), /may not see “4471”/);
   await page.focus(cell("out", 2, 0));
-  await eventually(() => why(), /0.673·3 \+ 0.164·0 \+ 0.164·1 = 2.182/);
+  await eventually(() => why(), /0.673·3 \+ 0.164·0 \+ 0.164·1 ≈ 2.182/);
   await page.focus(cell("q", 0, 0));
   await eventually(() => why(), /X · W_Q = 1·1 \+ 0·0 \+ 1·1 \+ 0·0 = 2/);
   await page.focus(cell("scaled", 0, 0));
-  await eventually(() => why(), "5 × 0.7071 = 3.536");
+  await eventually(() => why(), "5 × 0.7071 ≈ 3.536");
 }));
 
 test("tokens and sizes come and go", () => on("", async (page) => {
@@ -129,6 +129,64 @@ test("what is no number is not taken", () => on("", async (page) => {
   await eventually(async () => (await shown(page, "q"))[0], ["−0.5", "1"]);
 }));
 
+test("what attn explain gives beyond the switches is named, and can be left out", async () => {
+  const specification = { tokens: ["a", "b", "c"], q: [[1], [2], [3]], k: [[1], [2], [3]], v: [[1], [2], [3]], softcap: 2, window: [1, null],
+    sink_tokens: 1, alibi: true, length: 2, offset: -1, causal: true };
+  await on("#hand:" + encodeURIComponent(JSON.stringify({ specification })), async (page) => {
+    const others = () => page.$$eval(".switches .token", (all) => all.map((one) => one.firstChild.nodeValue));
+    assert.deepEqual(await others(), ["softcap 2", "window: 1 key back, all ahead", "the first 1 always seen", "ALiBi", "queries begin at key -1", "only the first 2 keys"]);
+    assert.deepEqual(await shown(page, "weights"), [["0", "0", "0"], ["1", "0", "0"], ["0.454", "0.546", "0"]]);
+    await page.hover(cell("biased", 2, 0));
+    await eventually(() => page.textContent(".why"), /the score 1\.81, less for a key farther away \(ALiBi\) ≈ /);
+    for (let left = 6; left > 0; --left) {
+      await page.click(".switches .token button");
+      await eventually(async () => (await others()).length, left - 1);
+    }
+    await eventually(async () => (await shown(page, "weights"))[0], ["1", "0", "0"]);
+    assert.equal(await page.$('[data-table="biased"]'), null);
+  });
+});
+
+test("a row changed by hand is that row, whatever tokens are called, and can be changed back", async () => {
+  const specification = { tokens: ["2", "1", "0"], x: [[1], [1], [1]], wq: [[1]], wk: [[1]], wv: [[1]] };
+  await on("#hand:" + encodeURIComponent(JSON.stringify({ specification })), async (page) => {
+    await type(page, cell("k", 0, 0), "5");
+    await eventually(() => shown(page, "k"), [["5"], ["1"], ["1"]]);
+    await type(page, cell("k", 0, 0), "6");
+    await type(page, cell("v", 2, 0), "7");
+    await page.click('[aria-label="Remove token 1"]');
+    await eventually(() => shown(page, "v"), [["1"], ["7"]]);
+    assert.deepEqual(await shown(page, "k"), [["6"], ["1"]]);
+    await page.click("summary");
+    await page.click("text=take back changes");
+    await eventually(() => shown(page, "k"), [["1"], ["1"]]);
+  });
+});
+
+test("what is said of a number is true of it: changed rows, other heads, large numbers, mistakes that show", () => on("", async (page) => {
+  const why = () => page.textContent(".why"), sources = () => page.$$eval("td.source", (all) => all.map((one) => one.closest("[data-table]").dataset.table));
+  await type(page, cell("k", 2, 0), "-2");
+  await eventually(why, "k of “shipped”, column 0: changed by hand, to −2.");
+  assert.deepEqual(await sources(), []);
+  await page.click('[aria-label="Undo"]');
+  await page.selectOption("text=heads >> select", "2");
+  await page.hover(cell("out", 2, 1));
+  await eventually(why, /weights of head 1 · values/);
+  assert.deepEqual([...new Set(await sources())], ["v"]);
+  await type(page, cell("x", 0, 0), "1e9");
+  await eventually(async () => (await shown(page, "x"))[0][0], "1·10⁹");
+  assert.equal(await page.inputValue(`${cell("x", 0, 0)} > input`), "1000000000");
+  await type(page, cell("x", 0, 0), "1");
+  await eventually(async () => (await shown(page, "x"))[0][0], "1");
+  await page.selectOption("text=heads >> select", "1");
+  await page.focus("text=break it >> select");
+  await eventually(() => page.$$eval("optgroup", (all) => all.length), 2);
+  for (const id of await page.$$eval("optgroup:first-of-type > option", (all) => all.map((one) => one.value))) {
+    await page.selectOption("text=break it >> select", id);
+    assert.ok((await page.$$("td.wrong")).length > 0, id);
+  }
+}));
+
 test("tiles end where plain attention ends", () => on("#tiles", async (page) => {
   for (let step = 0; step < 3; ++step) await page.click('[aria-label="Step"]');
   await eventually(() => page.textContent(".done"), /equal to the plain result, \(2.182, 0.818\)/);
@@ -138,8 +196,8 @@ test("tiles end where plain attention ends", () => on("#tiles", async (page) => 
   await page.click('[aria-label="Play"]');
   await page.waitForSelector("text=tile 1 of 3", { timeout: 3000 });
   await page.click('[aria-label="Pause"]');
-  await page.fill("text=keys a tile >> input", "2");
-  await page.press("text=keys a tile >> input", "Enter");
+  await page.fill("text=keys per tile >> input", "2");
+  await page.press("text=keys per tile >> input", "Enter");
   await page.click('[aria-label="Step"]');
   await page.click('[aria-label="Step"]');
   await eventually(() => page.textContent(".done"), /equal to the plain result/);

@@ -164,7 +164,7 @@ test("a long text answers without lag", { skip: !model && "skipped: the model sm
 test("200 malformed requests leave it serving", () => serving([], async (address) => {
   const { hostname, port } = new URL(address);
   const lines = ["GET / HTTP/9.9", "BREW /coffee HTTP/1.1", "GET /../../etc/passwd HTTP/1.1", "POST /api/map HTTP/1.1\r\nContent-Length: 99999999999",
-    "GET /api/row?id=&from=-1 HTTP/1.1", "\0\x01\x02", "GET / HTTP/1.1\r\nHost: evil.example", `GET /${"a".repeat(20000)} HTTP/1.1`,
+    "GET /api/ranking?id=&from=-1 HTTP/1.1", "\0\x01\x02", "GET / HTTP/1.1\r\nHost: evil.example", `GET /${"a".repeat(20000)} HTTP/1.1`,
     "POST /api/map HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{\"te", "PUT / HTTP/1.1"];
   await Promise.all(Array.from({ length: 200 }, (_, n) => new Promise((done) => {
     const socket = connect(Number(port), hostname, () => {
