@@ -51,12 +51,23 @@ void refuse_what_is_not_built(const ExplainFlags& flags) {
   if (flags.backward) throw Failure{2, "--backward is not available in this version"};
 }
 
+// A file that is called lesson.html is expected to be a page.
+std::string format_by_ending(const std::string& path) {
+  for (const auto& [ending, format] : {std::pair(".html", "html"), std::pair(".md", "markdown"),
+                                       std::pair(".tex", "latex"), std::pair(".json", "json")}) {
+    if (path.ends_with(ending)) return format;
+  }
+  return "text";
+}
+
 // Nothing stands for the page, which is no document of explain/.
 std::optional<explain::Format> format_of(const ExplainFlags& flags) {
   if (flags.as_json && !flags.format.empty() && flags.format != "json") {
     throw Failure{2, "--json: --format " + flags.format + " is given as well; leave one out"};
   }
-  const std::string name = flags.as_json ? "json" : flags.format.empty() ? "text" : flags.format;
+  const std::string name = flags.as_json          ? "json"
+                           : flags.format.empty() ? format_by_ending(flags.output)
+                                                  : flags.format;
   if (name == "html" && !page()) throw Failure{2, std::string("--format html: ") + kNoPage};
   if (name == "html") return std::nullopt;
   if (const auto format = explain::format_named(name)) return *format;
@@ -68,6 +79,9 @@ void check_mistake(const std::string& id, std::optional<explain::Format> format)
   if (id.empty() || find_mistake(id) || (id == "all" && has_all)) return;
   std::string ids;
   for (const Mistake& mistake : mistakes()) ids += (ids.empty() ? "" : ", ") + std::string(mistake.id);
+  if (id == "all")
+    throw Failure{
+        2, "--mistake: all is a catalogue to read; give --format text, markdown or latex, or one mistake's id"};
   throw Failure{2, "--mistake: \"" + id + "\" is none; give " + (has_all ? "all, or " : "") + "one of " + ids};
 }
 
@@ -275,7 +289,9 @@ void add_explain(CLI::App& program) {
   verb->add_option("--heads", flags->heads, "Split the columns into so many heads");
   verb->add_option("--mistake", flags->mistake,
                    "Make a known mistake beside the right numbers, as in scale-missing; all: the whole catalogue");
-  verb->add_option("--format", flags->format, "text, markdown, latex, html (a page to change things in) or json");
+  verb->add_option(
+      "--format", flags->format,
+      "text, markdown, latex, html (a page to change things in) or json; without it as FILE of -o ends, or text");
   verb->add_flag("--json", flags->as_json, "The same as --format json: every number in full");
   verb->add_option("-o,--output", flags->output, "Write to a file instead; - is standard output");
   // Named in the manual, not built yet: known here so that it is refused by name.

@@ -1,4 +1,6 @@
 // attn explore: the page, served to a browser on this machine.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -110,7 +112,10 @@ void run_explore(const ExploreFlags& flags) {
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   MappedModel mapped;
-  if (!flags.model.empty()) mapped = load(flags.model);
+  if (!flags.model.empty()) {
+    if (isatty(STDERR_FILENO) == 1) std::cerr << "attn explore: reading " << flags.model << " …" << std::endl;
+    mapped = load(flags.model);
+  }
   const nlohmann::json name = mapped.model ? nlohmann::json(mapped.name) : nlohmann::json(nullptr);
   const ExploreApi api([&] { return filled_page(flags.page, {{"server", {{"model", name}}}}); }, mapped.maps.get());
   ExploreServer server(flags.host, port, api);

@@ -77,8 +77,11 @@ void check_arguments(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument.empty() && has_prompt && i > 1 && argv[i - 1][0] != '-') continue;
-    if (argument.empty())
-      throw Failure{2, "argument " + std::to_string(i) + " is empty; give it a value or leave it out"};
+    if (argument.empty()) {
+      const bool behind_flag = i > 1 && argv[i - 1][0] == '-';
+      throw Failure{2, (behind_flag ? std::string(argv[i - 1]) : "argument " + std::to_string(i)) +
+                           " is empty; give it a value or leave it out"};
+    }
     if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
       throw Failure{2, std::string(argument) + " has no value; give it one or leave it out"};
     }

@@ -25,7 +25,7 @@ namespace attn::cli {
 namespace {
 
 constexpr const char* kFooter = R"(
--o draws (.svg, .png) or writes numbers (.csv, .npz): all heads as a grid, or with --layer and --head one of them; with
+-o writes a page to look around in (.html), draws (.svg, .png) or writes numbers (.csv, .npz): all heads as a grid, or with --layer and --head one of them; with
 --from, arcs from that token. A map is a debugging picture, not an account of why a model said what it said.
 
 Example:
@@ -166,7 +166,8 @@ void add_map(CLI::App& program) {
   verb->add_option("--top", flags->top, "Heads to show, or all [10]")->type_name("N");
   verb->add_flag("--roles", flags->roles,
                  "Measure what heads do: previous-token, duplicate, induction, first-token");
-  verb->add_option("-o,--out", flags->out, "Draw (.svg, .png) or write the numbers (.csv, .npz)")
+  verb->add_option("-o,--out", flags->out,
+                   "Write a page (.html), draw (.svg, .png) or write the numbers (.csv, .npz)")
       ->type_name("FILE");
   verb->add_option("--threads", flags->threads, "Threads that may take part")->type_name("N");
   verb->add_flag("--json", flags->as_json, "Print one JSON object instead of text");

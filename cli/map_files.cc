@@ -79,8 +79,7 @@ void check_map_file(const std::string& path) {
     if (path.ends_with(extension)) return;
   }
   if (!path.ends_with(".html"))
-    throw Failure{
-        2, "-o: " + path + " has another extension than .html, .svg, .png, .csv or .npz; give it one of these"};
+    throw Failure{2, "-o: " + path + " does not end in .html, .svg, .png, .csv or .npz; name a file that does"};
   if (!page()) throw Failure{2, "-o: " + path + ": " + kNoPage};
 }
 

@@ -42,6 +42,15 @@ void check_bytes(const explain::AttentionMap& map, std::size_t heads) {
                        " MB is more than a browser reads with ease; choose --layer, and --head, or a shorter text"};
 }
 
+// The head that the page shows first: of those that are there, the one that looks most beyond habits.
+explain::HeadRow first_shown(const explain::AttentionMap& map, std::optional<std::int64_t> head,
+                             std::int64_t from) {
+  for (const explain::HeadRow& row : explain::rank_heads(map, from)) {
+    if (!head || row.head == *head) return row;
+  }
+  return {};
+}
+
 }  // namespace
 
 nlohmann::json page_map(const explain::AttentionMap& map, std::optional<std::int64_t> head,
@@ -61,13 +70,17 @@ nlohmann::json page_map(const explain::AttentionMap& map, std::optional<std::int
       }
     }
   }
+  const std::int64_t shown_from = from.value_or(map.size() - 1);
+  const explain::HeadRow shown = first_shown(map, head, shown_from);
   return {{"model", map.model},
           {"tokens", map.tokens},
           {"special", map.special},
           {"causal", map.causal},
           {"layers", map.layers},
           {"heads", heads},
-          {"from", from.value_or(map.size() - 1)},
+          {"from", shown_from},
+          {"layer", shown.layer_here},
+          {"head", head ? 0 : shown.head},
           {"fidelity", explain::json_number(map.fidelity)},
           {"caveat", explain::kMapCaveat},
           {"weights", base64(bytes)}};

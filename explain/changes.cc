@@ -34,12 +34,22 @@ Status read_numbers(const std::string& change, const std::string& text, std::vec
   return {};
 }
 
+// "; the tokens are a, b, c", as far as that is a line to read.
+std::string tokens_of(const std::vector<std::string>& tokens) {
+  constexpr std::size_t kMostNamed = 8;
+  if (tokens.empty()) return "";
+  std::string list = "; the tokens are ";
+  for (std::size_t i = 0; i < std::min(tokens.size(), kMostNamed); ++i) list += (i == 0 ? "" : ", ") + tokens[i];
+  return list + (tokens.size() > kMostNamed ? ", …" : "");
+}
+
 Status find_row(const std::string& change, const std::string& name, const std::vector<std::string>& tokens,
                 std::int64_t* row) {
   const auto found = std::find(tokens.begin(), tokens.end(), name);
   if (found == tokens.end()) {
     if (parse_all(name, row) && *row >= 0) return {};
-    return Status::error("--set " + change + ": \"" + name + "\" is no token here and no row, counted from 0");
+    return Status::error("--set " + change + ": \"" + name + "\" is no token here and no row, counted from 0" +
+                         tokens_of(tokens));
   }
   const auto again = std::find(found + 1, tokens.end(), name);
   if (again != tokens.end()) {
@@ -88,8 +98,10 @@ Status check_size(const Change& change, Problem* problem) {
                          ", it gives q, k and v themselves; change a row of these");
   }
   if (change.row >= static_cast<std::int64_t>(rows)) {
+    const bool names_tokens = !change.matrix.starts_with('w');
     return Status::error(argument + "row " + std::to_string(change.row) + " is not there; " + change.matrix +
-                         " has " + counted(rows, "row") + ", counted from 0");
+                         " has " + counted(rows, "row") + ", counted from 0" +
+                         tokens_of(names_tokens ? problem->tokens : std::vector<std::string>{}));
   }
   if (change.numbers.size() != columns) {
     return Status::error(argument + counted(change.numbers.size(), "number") + ", but a row of " + change.matrix +

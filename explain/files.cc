@@ -78,7 +78,8 @@ Status read_file(const std::string& path, std::size_t most_bytes, std::string* t
 Status write_file(const std::string& path, const std::string& text) {
   struct stat existing {};
   if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
-    return Status::error(path + ": not a file that can be replaced; give another name, or - for standard output");
+    const std::string what = S_ISDIR(existing.st_mode) ? "a directory" : "not a file that can be replaced";
+    return Status::error(path + ": " + what + "; give a file's name");
   }
   std::string part;
   const int file = open_beside(path, &part);

@@ -219,6 +219,13 @@ TEST_F(Models, MapWritesPages) {
   EXPECT_EQ(one["heads"], json({2}));
   EXPECT_TRUE(one["weights"].get<std::string>().starts_with("/"));  // the first token gives itself all: 255
   EXPECT_NE(one["caveat"].get<std::string>().find("not an account"), std::string::npos);
+  // It opens at the head that the program lists first; of those that are there.
+  const json ranked = json::parse(attn({"map", "--model", "small.gguf", "it was", "--from", "was", "--json"}).out);
+  const json from = given({"--from", "was"}), first = ranked["ranking"][0];
+  EXPECT_EQ(from["layers"][from["layer"].get<std::size_t>()], first["layer"]);
+  EXPECT_EQ(from["heads"][from["head"].get<std::size_t>()], first["head"]);
+  EXPECT_EQ(one["layer"], 0);
+  EXPECT_EQ(one["head"], 0);
 }
 
 TEST_F(Models, MapRefusesWhatMakesNoSense) {
@@ -233,8 +240,8 @@ TEST_F(Models, MapRefusesWhatMakesNoSense) {
   refused({"it", "--head", "1"}, "--head: of which layer?");
   refused({"it", "--top", "0"}, "--top: \"0\"");
   if (!ATTN_HAS_PAGE) refused({"it", "-o", "map.html"}, "-o: map.html: ");
-  refused({"it", "-o", "map.pdf"}, "-o: map.pdf has another extension");
-  refused({"it", "-o", "-"}, "-o: - has another extension");
+  refused({"it", "-o", "map.pdf"}, "-o: map.pdf does not end in .html");
+  refused({"it", "-o", "-"}, "-o: - does not end in .html");
   refused({"it", "-o", "none/map.svg"}, "none");
   refused({"--roles", "--from", "it"}, "--from: --roles measures all heads");
   refused({std::string(600, 'x')}, "positions; give a shorter one");

@@ -98,6 +98,15 @@ TEST_F(Page, IsWrittenAsOneFile) {
   EXPECT_EQ(contents_of(path("lesson.html")), explain({"--format", "html"}).out);
 }
 
+TEST_F(Page, IsWhatAFileOfThatNameGets) {
+  EXPECT_EQ(explain({"-o", "lesson.html"}).exit_code, 0);
+  EXPECT_EQ(contents_of(path("lesson.html")), explain({"--format", "html"}).out);
+  EXPECT_EQ(explain({"-o", "lesson.md"}).exit_code, 0);
+  EXPECT_EQ(contents_of(path("lesson.md")), explain({"--format", "markdown"}).out);
+  EXPECT_EQ(explain({"-o", "plain.html", "--format", "text"}).exit_code, 0);
+  EXPECT_EQ(contents_of(path("plain.html")), explain({}).out);
+}
+
 TEST_F(Page, RefusesWhatItCanNotShow) {
   write("mask.npy", {3, 3}, std::vector<float>(9, 0.0F));
   write_text("spec.json", R"({"q": [[1]], "k": [[1]], "v": [[1]], "sinks": "sinks.npy"})");
@@ -110,7 +119,7 @@ TEST_F(Page, RefusesWhatItCanNotShow) {
   };
   refused({"--mask", "mask.npy"}, "--mask: mask.npy, but the page of --format html shows no files yet");
   refused({"spec.json"}, "spec.json: sinks: sinks.npy, but the page");
-  refused({"--mistake", "all"}, "--mistake: \"all\" is none; give one of");
+  refused({"--mistake", "all"}, "--mistake: all is a catalogue to read; give --format text");
   refused({"--json"}, "--json: --format html is given as well");
   refused({"--heads", "3"}, "--heads: 3");
 }

@@ -124,7 +124,7 @@ TEST_F(Explain, RefusesByNameWhatIsNotBuilt) {
   expect_refused({"--cache", "--no-mask"}, "--cache: order sees a later token");
   expect_refused({"--backward"}, "--backward is not available in this version");
   expect_refused({"--mistake", "no-scale"}, "--mistake: \"no-scale\" is none; give all, or one of scale-missing");
-  expect_refused({"--mistake", "all", "--json"}, "--mistake: \"all\" is none; give one of scale-missing");
+  expect_refused({"--mistake", "all", "--json"}, "--mistake: all is a catalogue to read; give --format text");
 }
 
 TEST_F(Explain, RefusesWhatDoesNotFit) {

@@ -67,7 +67,7 @@ Status read_queries_keys_values(const attn_tensor* q, const attn_tensor* k, cons
 // Embeddings and their three matrices; `heads` splits the columns.
 Status read_embeddings(const attn_explain_options& read, Problem* problem) {
   if (!read.x || !read.wq || !read.wk || !read.wv)
-    return Status::error("q, k, v: NULL, and x, wq, wk, wv are not all there; give one or the other");
+    return Status::error("q, k, v: not given, and neither are all of x, wq, wk, wv; give one or the other");
   std::int64_t unused;
   ATTN_RETURN_IF_ERROR(read_matrix("x", read.x, &problem->x, &unused));
   ATTN_RETURN_IF_ERROR(read_matrix("wq", read.wq, &problem->wq, nullptr));
@@ -108,7 +108,8 @@ Status explain(const attn_tensor* q, const attn_tensor* k, const attn_tensor* v,
                          "\" is none; give text, markdown, latex or json");
   const attn::Mistake* mistake = read.mistake ? attn::find_mistake(read.mistake) : nullptr;
   if (read.mistake && !mistake)
-    return Status::error("mistake: \"" + std::string(read.mistake) + "\" is none; attn_mistakes() lists them");
+    return Status::error("mistake: \"" + std::string(read.mistake) +
+                         "\" is none of the catalogue, as scale-missing is one; see the list of mistakes");
   if (read.tile < 0) return Status::error("tile: " + std::to_string(read.tile) + " keys; give 1 or more, or 0");
 
   Problem problem;

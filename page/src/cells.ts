@@ -136,7 +136,10 @@ export class Cells {
   take(at: Spot): boolean {
     const field = fieldOf(this.at(at)!);
     const value = field && parseNumber(field.value);
-    field?.classList.toggle("bad", value === undefined);
+    if (field) {
+      field.classList.toggle("bad", value === undefined);
+      field.title = value === undefined ? "No number: write one such as -1.5; Escape takes it back" : "";
+    }
     if (!field || value === undefined) return false;
     if (field.value !== fieldText(this.valueAt(at)) && value !== this.valueAt(at)) this.onEdit(at, value);
     return true;

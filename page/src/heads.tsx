@@ -56,7 +56,7 @@ function Held({ engine, given, settings, onChange }: Props) {
     <>
       {!given && <p class="note">An example that comes with the page. For your own text: <code>attn explore --model smollm2</code>, or <code>attn map --model smollm2 -o map.html "…"</code>.</p>}
       {problem && <p class="problem" role="alert">{problem}</p>}
-      <MapView source={source} settings={fits ? settings : { ...settings, from: map.from, to: -1, layer: 0, head: 0 }} onChange={onChange} onError={setProblem} />
+      <MapView source={source} settings={fits ? settings : { ...settings, from: map.from, to: -1, layer: map.layer, head: map.head }} onChange={onChange} onError={setProblem} />
     </>
   );
 }

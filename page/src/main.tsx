@@ -39,8 +39,10 @@ function readGiven(): { specification?: Specification; server?: { model: string 
 function firstState(): State {
   const state = fromHash(location.hash), { specification, map } = GIVEN;
   if (location.hash.length > 1) return state;
-  if (map) return { ...state, view: "heads", heads: { ...state.heads, from: map.from, to: -1, layer: 0, head: 0 } };
-  return specification ? { ...state, specification } : state;
+  if (map) return { ...state, view: "heads", heads: { text: "", from: map.from, to: -1, layer: map.layer, head: map.head } };
+  if (!specification) return state;
+  const { tiles, cache, ...rest } = specification;
+  return { ...state, specification: rest, view: tiles ? "tiles" : cache ? "cache" : "hand", tile: tiles ?? state.tile };
 }
 
 /** What a view asks the engine for: by hand one tile that holds all keys, whose exponentials are shown. */

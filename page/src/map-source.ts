@@ -27,6 +27,9 @@ export interface GivenMap {
   layers: number[];
   heads: number[];
   from: number;
+  /** What is shown first, counted among those that are here. */
+  layer: number;
+  head: number;
   fidelity: number;
   caveat: string;
   weights: string;

@@ -61,7 +61,7 @@ test("the page is served, and asks for nothing else", () => serving([], async (a
   await eventually(async () => (await shown(page, "weights"))[2], ["0.673", "0.164", "0.164"]);
   await page.click("text=Real heads");
   await eventually(() => page.textContent("main"), /attn explore --model smollm2/);
-  await eventually(() => page.textContent(".panel [role=status]"), /“it” \(15\) gives “kettle” \(12\) 0\.5/);
+  await eventually(() => page.textContent(".panel [role=status]"), /“it” \(15\) gives “kettle” \(12\) the weight 0\.5/);
   assert.deepEqual(problems, []);
   await close();
 }));
@@ -72,7 +72,7 @@ test("a real model: what “it” looks at in the kettle sentence", { skip: !mod
     const until = (read, expected) => eventually(read, expected);
     await page.waitForSelector(".heads li", { timeout: 60000 });
     await until(() => page.textContent("[role=note]"), /debugging picture, not an account of why.*float64/s);
-    await until(() => page.textContent(".panel [role=status]"), /“it” \(15\) gives “kettle” \(12\) 0\.56/);
+    await until(() => page.textContent(".panel [role=status]"), /“it” \(15\) gives “kettle” \(12\) the weight 0\.56/);
     assert.match(await page.textContent(".heads"), /layer 25, head 2/);
     await page.click(".text button:nth-child(13)", { modifiers: ["Shift"] });
     await until(() => page.textContent(".panel.list h3"), /from “it” to “kettle”/);
@@ -110,7 +110,7 @@ test("attn map writes it as one offline file, of chosen layers, which says how i
   try {
     execFileSync(PROGRAM, ["map", "--model", "smollm2", "--layer", "25", "--from", "it", "-o", file, "The kettle arrived but it was broken."]);
     const { page, problems, close } = await open(browser, "", {}, `file://${file}`);
-    await eventually(() => page.textContent("main"), /Layer 25, head 0/);
+    await eventually(() => page.textContent("main"), /Layer 25, head 2/);
     await eventually(() => page.textContent("[role=note]"), /not an account of why.*float64.*rounded by at most √w\/255/s);
     await eventually(() => page.textContent(".heads li:first-child"), /layer 25, head \d/);
     await page.check("text=and what for");

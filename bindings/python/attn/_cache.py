@@ -154,11 +154,11 @@ class KvCache:
             _core.cache_release(self._cache, sequence)
 
     def length(self, sequence: int) -> int:
-        """How many tokens a sequence has had. KeyError where there is none of that number."""
+        """How many tokens a sequence has had. ValueError where there is none of that number."""
         with self._lock:
             tokens = _core.cache_length(self._cache, sequence)
         if tokens < 0:
-            raise KeyError(f"sequence: {sequence} is not in this cache")
+            raise ValueError(f"sequence: {sequence} is not in this cache")
         return tokens
 
     def reserve(self, tokens: int) -> None:

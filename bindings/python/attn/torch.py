@@ -59,6 +59,9 @@ def scaled_dot_product_attention(
     Where the meaning differs from torch's: a row that sees no key is 0 (torch: NaN in some versions); a key that is hidden changes
     nothing, not even with NaN or infinity in it.
     """
+    for name, tensor in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
+        if not isinstance(tensor, torch.Tensor) and not (tensor is None and name == "attn_mask"):
+            raise TypeError(f"{name}: a {type(tensor).__name__}, but this function takes torch tensors; attn.attention takes all arrays")
     reason = _what_is_missing(query, key, value, attn_mask, dropout_p)
     if reason:
         raise NotImplementedError(reason)
@@ -119,8 +122,9 @@ def _same_batch(query, key, value, enable_gqa: bool):
         outer = torch.broadcast_shapes(query.shape[:first], key.shape[:first], value.shape[:first])
     except RuntimeError:
         shapes = ", ".join(str(list(one.shape)) for one in (query, key, value))
-        raise ValueError(f"query, key, value: shapes {shapes}; all but the last two dimensions must broadcast (with enable_gqa, "
-                         "all but the last three)") from None
+        rule = "three dimensions must broadcast" if enable_gqa else ("two dimensions must broadcast; where key has fewer heads than "
+                                                                     "query, give enable_gqa=True")
+        raise ValueError(f"query, key, value: shapes {shapes}; all but the last {rule}") from None
     query, key, value = (one.expand(*outer, *one.shape[first:]) for one in (query, key, value))
     batch = query.shape[:-2]
     if query.dim() > 4:

@@ -62,7 +62,7 @@ def test_fork_truncate_drop_release_save_and_load(tmp_path):
     with pytest.raises(ValueError, match="dropped"):
         cache.attend(sequence, q[:, 29:])
     cache.release(copy)
-    with pytest.raises(KeyError, match="not in this cache"):
+    with pytest.raises(ValueError, match="not in this cache"):
         cache.length(copy)
     usage = cache.usage()
     assert usage["sequences"] == 1 and usage["bytes"] >= usage["pages_in_use"] * usage["page_bytes"]
