@@ -119,7 +119,7 @@ ApiAnswer ExploreApi::answer(const Query& query) const {
   if (maps_ == nullptr)
     throw Refusal{404, query.path + ": there is no model to map texts with; start attn explore with --model"};
   check_parameters(*route, query);
-  if (query.path == "/api/map") return as_json(summary(*maps_->make(text_in(query.body))));
+  if (query.path == "/api/map") return as_json(summary(*maps_->make(text_in(query.body), query.is_wanted)));
   const std::shared_ptr<const KeptMap> kept = maps_->find(query.parameters.find("id")->second);
   return from_map(query, kept->map);
 }

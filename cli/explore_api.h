@@ -15,6 +15,7 @@ struct Query {
   std::string path;
   std::multimap<std::string, std::string> parameters;
   std::string body;
+  std::function<bool()> is_wanted = [] { return true; };  ///< whether somebody still waits for the answer
 };
 
 struct ApiAnswer {

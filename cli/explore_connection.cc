@@ -99,6 +99,12 @@ ssize_t Connection::read(char* to, std::size_t size) {
   return static_cast<ssize_t>(count);
 }
 
+bool Connection::is_open() const {
+  char next = 0;
+  const ssize_t count = ::recv(socket_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 bool Connection::write(std::string_view bytes) {
   const auto last = Clock::now() + kAnswerTime;
   while (!bytes.empty()) {

@@ -40,6 +40,9 @@ class Connection {
   /// All of the bytes, or false.
   bool write(std::string_view bytes);
 
+  /// False once the client has gone, or has said that it sends nothing more: those that wait for an answer do not.
+  bool is_open() const;
+
   int socket() const { return socket_; }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <new>
 #include <random>
@@ -23,6 +24,8 @@ using explain::json_number;
 using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "weights go out as they lie in memory");
+
+constexpr auto kGlance = std::chrono::milliseconds(100);  // between two looks at whether anybody still waits
 
 std::string random_name() {
   std::random_device random;
@@ -91,12 +94,18 @@ char byte_of(float weight) {
 MapShelf::MapShelf(const model::TextModel& model, std::string name)
     : model_(model), name_(std::move(name)), run_(random_name()) {}
 
-std::shared_ptr<const KeptMap> MapShelf::make(const std::string& text) {
+void MapShelf::check_wanted(const std::function<bool()>& is_wanted) const {
+  if (stopping_) throw Refusal{503, "map: the program is ending; start it again"};
+  if (!is_wanted()) throw Refusal{503, "map: whoever asked for it has gone; ask again"};
+}
+
+std::shared_ptr<const KeptMap> MapShelf::make(const std::string& text, const std::function<bool()>& is_wanted) {
   check_text(text);
-  const std::lock_guard working(model_in_use_);
-  const model::MapOptions options{.most_bytes = kMostMapBytes, .layer_done = [this] {
-                                    if (stopping_) throw Refusal{503, "map: the program is ending; start it again"};
-                                  }};
+  std::unique_lock working(model_in_use_, std::defer_lock);
+  // A page that goes on to another text leaves the one before: made all the same, it would keep the next one waiting.
+  do check_wanted(is_wanted);
+  while (!working.try_lock_for(kGlance));
+  const model::MapOptions options{.most_bytes = kMostMapBytes, .layer_done = [&] { check_wanted(is_wanted); }};
   const std::vector<model::Token> tokens = model_.tokenizer().encode(text);
   make_room(check_size(model_, static_cast<std::int64_t>(tokens.size())));
   const auto kept = std::make_shared<KeptMap>();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -40,23 +41,25 @@ class MapShelf {
   MapShelf(const model::TextModel& model, std::string name);
 
   /// Makes the map of all layers. One at a time: the model is one thread's as long as it runs. Throws Refusal where the text
-  /// is empty, too long, or too much for the model or the memory, or after stop().
-  std::shared_ptr<const KeptMap> make(const std::string& text);
+  /// is empty, too long, or too much for the model or the memory, after stop(), or once `is_wanted` says no, which is asked
+  /// while the model is waited for and after each layer.
+  std::shared_ptr<const KeptMap> make(const std::string& text, const std::function<bool()>& is_wanted);
 
   /// Throws Refusal{404} where no such map is kept.
   std::shared_ptr<const KeptMap> find(const std::string& id) const;
 
-  /// Ends make() after the layer that it is at.
+  /// Ends make(): soon where it waits for the model, otherwise after the layer that it is at.
   void stop() { stopping_ = true; }
 
  private:
+  void check_wanted(const std::function<bool()>& is_wanted) const;
   void make_room(std::int64_t bytes);
 
   const model::TextModel& model_;
   const std::string name_;
   const std::string run_;  // a random name of this run
   std::atomic<bool> stopping_ = false;
-  std::mutex model_in_use_;
+  std::timed_mutex model_in_use_;
   std::int64_t made_ = 0;
   mutable std::mutex shelf_in_use_;
   std::deque<std::shared_ptr<const KeptMap>> kept_;  // oldest first

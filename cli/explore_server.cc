@@ -234,7 +234,7 @@ class ExploreServer::Gate final : public httplib::Server {
   }
 
   void answer(const httplib::Request& request, httplib::Response* response) const {
-    ApiAnswer answer = api_.answer({request.path, request.params, request.body});
+    ApiAnswer answer = api_.answer({request.path, request.params, request.body, [] { return asking_->is_open(); }});
     response->status = 200;
     response->body = std::move(answer.body);
     response->set_header("Content-Type", answer.type);
@@ -243,6 +243,7 @@ class ExploreServer::Gate final : public httplib::Server {
   // One request a connection: it is over before another could hide in what is left of this one.
   bool process_and_close_socket(socket_t socket) override {
     Connection connection(socket, stopping_);
+    asking_ = &connection;
     try {
       std::string head;
       const Connection::Head read = connection.read_head(&head);
@@ -257,12 +258,17 @@ class ExploreServer::Gate final : public httplib::Server {
     }
   }
 
+  // Whose request this thread is at: cpp-httplib does not tell its handlers.
+  static thread_local const Connection* asking_;
+
   const ExploreApi& api_;
   const std::string host_;
   const int port_;
   const AllowedHosts hosts_;
   std::atomic<bool> stopping_ = false;
 };
+
+thread_local const Connection* ExploreServer::Gate::asking_ = nullptr;
 
 ExploreServer::ExploreServer(const std::string& host, int port, const ExploreApi& api)
     : gate_(std::make_unique<Gate>(host, port, api)) {}

@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 using reference::Matrix;
 using reference::Problem;
 
+constexpr int kDeepest = 8;
 constexpr std::int64_t kMostHeads = 256;
 constexpr std::int64_t kLargest = std::int64_t{1} << 53;  // the last whole number before JSON's numbers have gaps
 
@@ -203,7 +204,12 @@ nlohmann::json page_problem_json(const Problem& problem, const std::string& mist
 }
 
 Status read_page_problem(const std::string& text, PageProblem* page) {
-  Json json = Json::parse(text, nullptr, false), options = Json::object();
+  bool is_deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    return !(is_deep = is_deep || depth > kDeepest);
+  };
+  Json json = Json::parse(text, watch, false), options = Json::object();
+  if (is_deep) return Status::error("specification: nested too deeply; matrices are lists of lists of numbers");
   if (!json.is_object()) return Status::error("specification: no JSON object");
   for (const char* key : kOptions) {
     if (!json.contains(key)) continue;

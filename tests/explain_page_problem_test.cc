@@ -118,6 +118,8 @@ TEST(PageProblem, RefusesWhatIsNone) {
   PageProblem page;
   for (const char* text : {"", "[1]", "{", "null", "3"})
     EXPECT_NE(read_page_problem(text, &page).message(), "") << text;
+  const std::string deep = "{\"colour\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  EXPECT_NE(read_page_problem(deep, &page).message().find("nested too deeply"), std::string::npos);
 }
 
 }  // namespace

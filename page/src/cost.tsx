@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { Bars, type Bar } from "./chart";
 import type { Engine } from "./engine";
+import { Field } from "./field";
 import { bytes, count, duration } from "./format";
 import type { CostSettings } from "./state";
 
@@ -26,10 +27,10 @@ export function CostView({ engine, settings, onChange }: Props) {
   const { tokens, heads, kvHeads, headDim, layers, causal } = settings;
   const cost = engine.cost(tokens, heads, kvHeads, headDim, layers, causal);
   const field = (label: string, key: "heads" | "kvHeads" | "headDim" | "layers", most: number) => (
-    <label>{label} <input type="number" min={1} max={most} value={settings[key]} onChange={(event) => {
-      const value = Math.round(Number(event.currentTarget.value));
-      if (value >= 1 && value <= most) onChange({ ...settings, [key]: value });
-      else event.currentTarget.value = String(settings[key]);
+    <label>{label} <Field type="number" min={1} max={most} value={String(settings[key])} onTake={(text) => {
+      const value = Math.round(Number(text)), isFine = value >= 1 && value <= most;
+      if (isFine) onChange({ ...settings, [key]: value });
+      return String(isFine ? value : settings[key]);
     }} /></label>
   );
   return (

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { headName, layerName, type MapInfo } from "./map-source";
 import { saveCanvas } from "./save";
+import { isDark } from "./theme";
 
 interface Props {
   info: MapInfo;
@@ -59,7 +60,7 @@ export function Grid({ info, thumbnails, layer, head, onPick }: Props) {
         context.drawImage(small, MARGIN + h * step, TOP + l * step, CELL, CELL);
       }
     }
-  }, [thumbnails, document.documentElement.dataset.theme]);
+  }, [thumbnails, isDark()]);
   useEffect(() => {
     const frame = canvas.current!.parentElement!, top = NUMBERS + TOP + layer * step;
     if (top - NUMBERS < frame.scrollTop || top + step > frame.scrollTop + frame.clientHeight) frame.scrollTop = top - frame.clientHeight / 2;

@@ -34,7 +34,7 @@ export function Hand(props: Props) {
       onEdit={(row, column, value) => onChange(change.setNumber(specification, name, row, column, value, values as Matrix))} />
   );
   const table = (name: string, title: string, values: Values, options: Partial<Parameters<typeof Table>[0]> = {}) => (
-    <Table name={name} title={title} values={values} rows={tokens} columns={tokens} focus={focus} onFocus={setFocus} onLeave={leave}
+    <Table name={name} title={title} file={several && name !== "out" ? `${name}-head-${shownHead}` : name} values={values} rows={tokens} columns={tokens} focus={focus} onFocus={setFocus} onLeave={leave}
       source={sourceOf(focus, trace, shownHead, name)} {...options} />
   );
   return (
@@ -81,7 +81,7 @@ export function Hand(props: Props) {
         </section>
         <section>
           <h2><b>4</b> Weights</h2>
-          <p class="lead">Softmax of each row: e to the power of each score, divided by the row's sum. All are positive, and 1 together.</p>
+          <p class="lead">Softmax of each row: e to the power of each score, divided by the row's sum. None is negative, and a row that sees anything adds up to 1.</p>
           {table("weights", `weights${of}`, one.weights, { tint: "weight", wrong: trace.mistakenWeights?.[shownHead] })}
         </section>
         <section>

@@ -4,6 +4,7 @@ import { number, short } from "./format";
 import { colours, pixels } from "./grid";
 import { plain } from "./map-source";
 import { csv, save, saveCanvas } from "./save";
+import { isDark } from "./theme";
 
 interface Props {
   name: string;
@@ -29,7 +30,6 @@ export function HeadTable({ name, tokens, weights, from, onPick }: Props) {
   const size = tokens.length, room = Math.min(LARGEST, document.documentElement.clientWidth - BESIDE);
   const margin = (room - MARGIN) / size >= LABELLED ? MARGIN : 0, cell = Math.max(1, Math.floor((room - margin) / size));
   const sharpness = margin ? SHARPNESS : 1, side = margin + size * cell;
-  const theme = document.documentElement.dataset.theme;
   useEffect(() => {
     const context = canvas.current!.getContext("2d")!;
     context.setTransform(sharpness, 0, 0, sharpness, 0, 0);
@@ -38,13 +38,22 @@ export function HeadTable({ name, tokens, weights, from, onPick }: Props) {
     context.strokeStyle = getComputedStyle(canvas.current!).getPropertyValue("--focus");
     context.lineWidth = Math.min(2, cell);
     context.strokeRect(margin, margin + from * cell, size * cell, cell);
-  }, [tokens, weights, from, theme]);
+  }, [tokens, weights, from, side, isDark()]);
 
   const clamped = (at: number) => Math.max(0, Math.min(size - 1, at));
+  /** Below 0 where the names are. */
   const at = (event: MouseEvent): Cell => {
     const box = canvas.current!.getBoundingClientRect();
-    const place = (offset: number, extent: number) => clamped(Math.floor(((offset / extent) * side - margin) / cell));
+    const place = (offset: number, extent: number) => Math.min(size - 1, Math.floor(((offset / extent) * side - margin) / cell));
     return [place(event.clientY - box.top, box.height), place(event.clientX - box.left, box.width)];
+  };
+  const point = (event: MouseEvent) => {
+    const [row, column] = at(event);
+    setUnder(row < 0 || column < 0 ? undefined : [row, column]);
+  };
+  const choose = (event: MouseEvent) => {
+    const [row] = at(event);
+    if (row >= 0) onPick(row);
   };
   const [row, column] = under ?? [from, largestOf(weights.subarray(from * size, (from + 1) * size))];
   const onKeyDown = (event: KeyboardEvent) => {
@@ -59,7 +68,7 @@ export function HeadTable({ name, tokens, weights, from, onPick }: Props) {
     <div>
       <canvas ref={canvas} class="head" width={side * sharpness} height={side * sharpness} style={{ width: side }} tabIndex={0} role="application"
         aria-label={`Weights, ${size} by ${size}; arrow keys read them, Enter looks from a row`} onKeyDown={onKeyDown}
-        onMouseMove={(event) => setUnder(at(event))} onMouseLeave={() => setUnder(undefined)} onClick={(event) => onPick(at(event)[0])} />
+        onMouseMove={point} onMouseLeave={() => setUnder(undefined)} onClick={choose} />
       <p class="figure-line" role="status">“{plain(tokens[row])}” ({row}) gives “{plain(tokens[column])}” ({column}) the weight <b>{number(weights[row * size + column])}</b></p>
       <button class="quiet save" onClick={() => saveCanvas(name, canvas.current!)}>PNG</button>
       <button class="quiet save" onClick={() => save(`${name}.csv`, "text/csv", csv(rows(), tokens, tokens))}>CSV</button>

@@ -68,19 +68,19 @@ function Served({ settings, onChange }: Props) {
   const [busy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    let current = true;
+    const left = new AbortController(), ifHere = (act: () => void) => { if (!left.signal.aborted) act(); };
     setBusy(true);
     setProblem("");
-    ServedMap.make(settings.text).then((made) => current && setSource(made), (error: Error) => current && setProblem(error.message))
-      .finally(() => current && setBusy(false));
+    ServedMap.make(settings.text, left.signal, attempt > 0).then((made) => ifHere(() => setSource(made)), (error: Error) => ifHere(() => setProblem(error.message)))
+      .finally(() => ifHere(() => setBusy(false)));
     field.current!.value = settings.text;
-    return () => { current = false; };
+    return () => left.abort();
   }, [settings.text, attempt]);
   const submit = (event: Event) => {
     event.preventDefault();
     const text = field.current!.value;
-    if (text === settings.text) setAttempt(attempt + 1);
-    else onChange({ ...settings, text, from: -1, to: -1 });
+    setAttempt(text === settings.text ? attempt + 1 : 0);
+    if (text !== settings.text) onChange({ ...settings, text, from: -1, to: -1 });
   };
   return (
     <>

@@ -1,6 +1,7 @@
 // What goes in: tokens, and the sizes of what belongs to them.
 import { useState } from "preact/hooks";
 import type { Matrix, Specification, Trace } from "./engine";
+import { Field } from "./field";
 import type { Props } from "./hand";
 import * as change from "./state";
 import { TITLES } from "./why";
@@ -11,12 +12,11 @@ export function Tokens({ specification, onChange }: { specification: Specificati
     <div class="tokens" role="group" aria-label="Tokens">
       {tokens.map((token, row) => (
         <span class="token">
-          <input aria-label={`Token ${row}`} value={token} size={Math.max(4, token.length)}
-            onChange={(event) => {
-              const name = event.currentTarget.value.trim();
-              if (name) onChange({ ...specification, tokens: tokens.map((one, r) => (r === row ? name : one)) });
-              else event.currentTarget.value = token;
-            }} />
+          <Field aria-label={`Token ${row}`} value={token} grows onTake={(text) => {
+            const name = change.shortName(text.trim()) || token;
+            if (name !== token) onChange({ ...specification, tokens: tokens.map((one, r) => (r === row ? name : one)) });
+            return name;
+          }} />
           {tokens.length > 1 && (
             <button class="quiet" aria-label={`Remove token ${token}`} title="Remove" onClick={() => onChange(change.removeToken(specification, row))}>×</button>
           )}
@@ -40,10 +40,7 @@ export function Sizes({ specification, trace, onChange }: { specification: Speci
     const matrix = change.parseMatrix(text);
     setProblem(matrix ? "" : `${TITLES[name]}: these are no rows of numbers of equal length; write a row a line, numbers separated by blanks`);
     if (!matrix) return;
-    let next = change.setMatrix(specification, name, matrix);
-    if (["x", "q", "k", "v"].includes(name) && matrix.length !== specification.tokens.length)
-      next = { ...next, tokens: matrix.map((_, row) => specification.tokens[row] ?? `token ${row + 1}`) };
-    onChange(next);
+    onChange(change.setMatrix(specification, name, matrix));
   };
   const names = (trace.x ? ["x", "wq", "wk", "wv"] : ["q", "k", "v"]) as Parameters<typeof paste>[0][];
   return (

@@ -1,6 +1,6 @@
 // The page: what is shown, its history, its address, and the keys that work everywhere.
 import { render } from "preact";
-import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
+import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import "./style.css";
 import { Cache } from "./cache";
 import { tintRules } from "./cells";
@@ -10,7 +10,8 @@ import { Hand } from "./hand";
 import { Heads } from "./heads";
 import type { GivenMap } from "./map-source";
 import { Scale } from "./scaling";
-import { History, VIEWS, fromHash, initial, restOf, toHash, type State, type View } from "./state";
+import { History, VIEWS, beginWith, fromHash, initial, restOf, toHash, type State, type View } from "./state";
+import { choose, onSystemChange, theme, type Theme } from "./theme";
 import { Tiles } from "./tiles";
 
 const INTRODUCTIONS: Record<View, string> = {
@@ -22,8 +23,10 @@ const INTRODUCTIONS: Record<View, string> = {
   heads: "What the heads of a trained model look at.",
 };
 
-/** The address follows once changes pause: browsers take 3 ms to change it, and some refuse more than 100 changes in 30 s. */
-const ADDRESS_MS = 200;
+/** The address follows changes at this pace: browsers take 3 ms to change it, and some refuse more than 100 changes in 30 s. */
+const ADDRESS_MS = 350;
+
+const NEXT_THEME: Record<Theme, Theme> = { dark: "light", light: "auto", auto: "dark" };
 
 /** What a server or a file has put into the page: read once, since a map in it may be large. */
 const GIVEN = readGiven();
@@ -36,14 +39,16 @@ function readGiven(): { specification?: Specification; server?: { model: string 
   }
 }
 
-function firstState(): State {
-  const state = fromHash(location.hash), { specification, map } = GIVEN;
-  if (location.hash.length > 1) return state;
-  if (map) return { ...state, view: "heads", heads: { text: "", from: map.from, to: -1, layer: map.layer, head: map.head } };
-  if (!specification) return state;
+/** What came with the page is where it begins, and what "example" goes back to. */
+function beginning(): Partial<State> {
+  const { specification, map } = GIVEN;
+  if (map) return { view: "heads", heads: { text: "", from: map.from, to: -1, layer: map.layer, head: map.head } };
+  if (!specification) return {};
   const { tiles, cache, ...rest } = specification;
-  return { ...state, specification: rest, view: tiles ? "tiles" : cache ? "cache" : "hand", tile: tiles ?? state.tile };
+  return { specification: rest, view: tiles ? "tiles" : cache ? "cache" : "hand", tile: tiles ?? 1 };
 }
+
+beginWith(beginning());
 
 /** What a view asks the engine for: by hand one tile that holds all keys, whose exponentials are shown. */
 function specificationFor(state: State): Specification {
@@ -54,9 +59,8 @@ function specificationFor(state: State): Specification {
 }
 
 function Page({ engine }: { engine: Engine }) {
-  const history = useMemo(() => new History(firstState()), []);
+  const history = useMemo(() => new History(fromHash(location.hash)), []);
   const [, redraw] = useReducer((n: number) => n + 1, 0);
-  const [theme, setTheme] = useState(() => localStorage.getItem("attn-theme") ?? "auto");
   const mistakes = useMemo(() => engine.mistakes(), []);
   const state = history.now;
   const rest = useMemo(() => restOf(state), [state]);
@@ -66,12 +70,16 @@ function Page({ engine }: { engine: Engine }) {
   const undo = () => { history.undo(); redraw(0); };
   const redo = () => { history.redo(); redraw(0); };
 
-  const writeAddress = () => window.history.replaceState(null, "", toHash(history.now));
+  const written = useRef(0);
+  const writeAddress = () => {
+    window.history.replaceState(null, "", toHash(history.now));
+    written.current = performance.now();
+  };
   useEffect(() => {
-    const timer = setTimeout(writeAddress, ADDRESS_MS);
+    const timer = setTimeout(writeAddress, Math.max(0, written.current + ADDRESS_MS - performance.now()));
     return () => clearTimeout(timer);
   }, [state]);
-  useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem("attn-theme", theme); }, [theme]);
+  useEffect(() => onSystemChange(() => redraw(0)), []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const typing = event.target instanceof HTMLInputElement && event.target.type !== "checkbox" && event.target.type !== "range";
@@ -112,7 +120,7 @@ function Page({ engine }: { engine: Engine }) {
           <button onClick={redo} disabled={!history.canRedo} title="Ctrl+Shift+Z" aria-label="Redo">↷</button>
           <button onClick={() => go({ ...initial(), view: state.view })} disabled={rest === ""} title="Back to what the page began with">example</button>
           <CopyLink onCopy={writeAddress} />
-          <button onClick={() => setTheme(theme === "dark" ? "light" : theme === "light" ? "auto" : "dark")} title="Light, dark, or as the system">theme: {theme}</button>
+          <button onClick={() => { choose(NEXT_THEME[theme()]); redraw(0); }} title="Light, dark, or as the system">theme: {theme()}</button>
         </div>
       </header>
       <main>

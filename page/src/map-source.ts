@@ -81,10 +81,19 @@ export class ServedMap implements MapSource {
 
   private constructor(readonly info: MapInfo) {}
 
-  static async make(text: string): Promise<ServedMap> {
+  /** The last two texts' maps, as the server keeps them: going back to one asks for nothing. */
+  private static readonly made = new Map<string, ServedMap>();
+
+  static async make(text: string, signal: AbortSignal, again: boolean): Promise<ServedMap> {
+    const known = ServedMap.made.get(text);
+    if (known && !again) return known;
     const headers = { "Content-Type": "application/json" };
-    const response = await answered(fetch("api/map", { method: "POST", headers, body: JSON.stringify({ text }) }));
-    return new ServedMap(await response.json());
+    const response = await answered(fetch("api/map", { method: "POST", headers, body: JSON.stringify({ text }), signal }));
+    const map = new ServedMap(await response.json());
+    ServedMap.made.delete(text);
+    ServedMap.made.set(text, map);
+    if (ServedMap.made.size > 2) ServedMap.made.delete(ServedMap.made.keys().next().value!);
+    return map;
   }
 
   private async get(path: string, query: Record<string, number>): Promise<Response> {

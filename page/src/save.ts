@@ -1,7 +1,6 @@
 // What a person takes along: files made in the browser, without any request.
 
 import type { Value } from "./engine";
-import { full } from "./format";
 
 export function save(name: string, type: string, content: string | Blob): void {
   const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
@@ -16,7 +15,7 @@ export function save(name: string, type: string, content: string | Blob): void {
 export function csv(lines: ArrayLike<Value>[], rows?: string[], columns?: string[]): string {
   const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
   const head = columns ? [["", ...columns].map(quoted).join(",")] : [];
-  return [...head, ...lines.map((line, r) => [...(rows ? [quoted(rows[r])] : []), ...Array.from(line, full)].join(","))].join("\n") + "\n";
+  return [...head, ...lines.map((line, r) => [...(rows ? [quoted(rows[r])] : []), ...Array.from(line, String)].join(","))].join("\n") + "\n";
 }
 
 /** A drawing with the colours that it is shown in: styles of the page do not go along with a file. */

@@ -1,5 +1,5 @@
 // Why scores are divided by √d.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Bars, type Bar } from "./chart";
 import type { Engine, SoftmaxAtWork } from "./engine";
 import { number, parseNumber } from "./format";
@@ -56,6 +56,7 @@ export function Scale({ engine, settings, onChange }: Props) {
 /** Scores of one's own; to begin with, those of d = 128 without scaling, and with it. */
 function Own({ engine, settings, onChange }: Props) {
   const [typed, setTyped] = useState<string>();
+  useEffect(() => setTyped(undefined), [settings.scores]);
   const work = engine.softmax(settings.scores);
   const preset = (scores: number[]) => {
     setTyped(undefined);

@@ -57,6 +57,13 @@ export const EXAMPLE: Specification = {
   causal: true,
 };
 
+let given: Partial<State> = {};
+
+/** What came with the page takes the example's place. */
+export function beginWith(state: Partial<State>): void {
+  given = state;
+}
+
 export function initial(): State {
   return {
     view: "hand",
@@ -68,6 +75,7 @@ export function initial(): State {
     scale: { dim: 128, seed: 1, scores: [11, 0, -11] },
     cost: { tokens: 1000, heads: 32, kvHeads: 8, headDim: 128, layers: 32, causal: true },
     heads: { text: "I ordered a kettle and a toaster last week. The kettle arrived but it was broken.", from: 15, to: -1, layer: 25, head: 2 },
+    ...given,
   };
 }
 
@@ -91,20 +99,25 @@ export function fromHash(hash: string): State {
   if (!match) return state;
   if (VIEWS.some(([view]) => view === match[1])) state.view = match[1] as View;
   try {
-    const given = JSON.parse(decodeURIComponent(match[2] ?? "null"));
-    if (given && typeof given === "object") {
-      if (given.specification && Array.isArray(given.specification.tokens)) state.specification = given.specification;
+    const said = JSON.parse(decodeURIComponent(match[2] ?? "null"));
+    if (said && typeof said === "object") {
+      if (said.specification && Array.isArray(said.specification.tokens)) state.specification = withoutNothing(said.specification);
       for (const key of ["head", "tile", "query", "step"] as const) {
-        if (Number.isInteger(given[key]) && given[key] >= 0) state[key] = given[key];
+        if (Number.isInteger(said[key]) && said[key] >= 0) state[key] = said[key];
       }
-      if (isScale(given.scale)) state.scale = given.scale;
-      if (isCost(given.cost)) state.cost = given.cost;
-      if (isHeads(given.heads)) state.heads = given.heads;
+      if (isScale(said.scale)) state.scale = said.scale;
+      if (isCost(said.cost)) state.cost = said.cost;
+      if (isHeads(said.heads)) state.heads = said.heads;
     }
   } catch {
     // An address that was cut short shows the beginning.
   }
   return state;
+}
+
+/** What is null or false is as if it were not there. */
+function withoutNothing(specification: Specification): Specification {
+  return Object.fromEntries(Object.entries(specification).filter(([, value]) => value !== null && value !== false)) as unknown as Specification;
 }
 
 function isScale(value: ScaleSettings | undefined): value is ScaleSettings {
@@ -114,7 +127,8 @@ function isScale(value: ScaleSettings | undefined): value is ScaleSettings {
 
 function isCost(value: CostSettings | undefined): value is CostSettings {
   return Boolean(value) &&
-    [value!.tokens, value!.heads, value!.kvHeads, value!.headDim, value!.layers].every((size) => Number.isFinite(size) && size >= 1);
+    Number.isInteger(value!.tokens) && value!.tokens >= 1 && value!.tokens <= 1e6 &&
+    [value!.heads, value!.kvHeads, value!.headDim, value!.layers].every((size) => Number.isInteger(size) && size >= 1 && size <= 1024);
 }
 
 function isHeads(value: HeadsSettings | undefined): value is HeadsSettings {
@@ -162,6 +176,13 @@ export class History {
 // ---- Changes of a specification -------------------------------------------------------------------------------------------
 
 export const MOST_TOKENS = 64;
+const MOST_NAME_BYTES = 64;
+
+/** A token's name as long as the engine takes it. */
+export function shortName(name: string): string {
+  while (new TextEncoder().encode(name).length > MOST_NAME_BYTES) name = [...name].slice(0, -1).join("");
+  return name;
+}
 
 const INPUTS = ["x", "q", "k", "v"] as const;
 const replacedIn = (matrix: Matrix, row: number, column: number, value: number): Matrix =>
@@ -180,8 +201,36 @@ export function isReplaced(specification: Specification, name: string, row: numb
   return (specification.replaced ?? []).some((each) => each.matrix === name && each.row === row);
 }
 
+/** A matrix of that size: cut, or filled up with zeros. */
+function sized(matrix: Matrix | undefined, rows: number, columns: number): Matrix | undefined {
+  return matrix && Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => matrix[r]?.[c] ?? 0));
+}
+
+/** What no longer fits after a change of sizes is left out: heads, replaced rows, a length. */
+function fitted(specification: Specification): Specification {
+  const { tokens, wq, wv, q, v, heads, length, replaced } = specification;
+  const key = (wq ?? q)![0].length, value = (wv ?? v)![0].length;
+  return {
+    ...specification,
+    heads: heads && key % heads === 0 && value % heads === 0 ? heads : undefined,
+    length: length === undefined ? undefined : Math.min(length, tokens.length),
+    replaced: replaced?.filter((each) => each.row < tokens.length && each.values.length === (each.matrix === "v" ? value : key)),
+  };
+}
+
+/** A matrix in another one's place; those that belong to it get its sizes. */
 export function setMatrix(specification: Specification, name: string, matrix: Matrix): Specification {
-  return { ...specification, [name]: matrix };
+  const next: Specification = { ...specification, [name]: matrix };
+  if (INPUTS.includes(name as "x")) next.tokens = matrix.map((_, row) => specification.tokens[row] ?? `token ${row + 1}`);
+  const { tokens: { length: rows }, x, wq, wk, wv, q, k, v } = next;
+  if (x) {
+    const inner = name === "x" ? matrix[0].length : matrix.length, key = (name === "wk" ? wk : wq)![0].length;
+    Object.assign(next, { x: sized(x, rows, inner), wq: sized(wq, inner, key), wk: sized(wk, inner, key), wv: sized(wv, inner, wv![0].length) });
+  } else {
+    const key = (name === "k" ? k : q)![0].length;
+    Object.assign(next, { q: sized(q, rows, key), k: sized(k, rows, key), v: sized(v, rows, v![0].length) });
+  }
+  return fitted(next);
 }
 
 export function addToken(specification: Specification): Specification {
@@ -209,7 +258,7 @@ export function removeToken(specification: Specification, row: number): Specific
   }
   next.replaced = specification.replaced?.filter((each) => each.row !== row)
     .map((each) => ({ ...each, row: each.row > row ? each.row - 1 : each.row }));
-  return next;
+  return fitted(next);
 }
 
 /** A column of X, and with it a row of each matrix; or a column of W_Q and W_K together, or of W_V. */
@@ -223,7 +272,7 @@ export function resize(specification: Specification, what: "x" | "key" | "value"
   if (what === "x") Object.assign(next, { x: columns(x, 0), wq: rows(wq), wk: rows(wk), wv: rows(wv) });
   else if (what === "key") Object.assign(next, x ? { wq: columns(wq, 0), wk: columns(wk, 0) } : { q: columns(q, 0), k: columns(k, 0) });
   else Object.assign(next, x ? { wv: columns(wv, 0) } : { v: columns(v, 0) });
-  return next;
+  return fitted(next);
 }
 
 /** q, k and v as numbers of their own, without X and its matrices. */

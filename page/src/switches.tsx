@@ -21,7 +21,7 @@ export function Switches({ engine, specification, trace, mistakes, head, onHead,
     return rest as Specification;
   };
   const columns = [trace.q[0].length, trace.v[0].length];
-  const counts = Array.from({ length: 16 }, (_, n) => n + 1).filter((heads) => columns.every((width) => width % heads === 0));
+  const counts = Array.from({ length: 64 }, (_, n) => n + 1).filter((heads) => columns.every((width) => width % heads === 0));
   const { mistake } = trace;
   return (
     <div class="switches">

@@ -1,12 +1,15 @@
 // A table of numbers: cells light up where they come from or go to, may be typed into, and can be taken along as CSV.
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Cells, type Shown, type Spot } from "./cells";
+import { parseNumber } from "./format";
 import { csv, save } from "./save";
 import type { Area, Place } from "./why";
 
 export interface TableProps extends Omit<Shown, "editable"> {
   name: string;
   title: string;
+  /** What it is called when it is saved, where that is not its name. */
+  file?: string;
   columns?: string[];
   focus?: Place;
   source?: Area;
@@ -44,7 +47,7 @@ export function Table(props: TableProps) {
     <figure class="table" data-table={name}>
       <figcaption>
         <span>{title}</span>
-        <button class="quiet save" onClick={() => save(`${name}.csv`, "text/csv", csv(props.values, rows, columns))} title={`Save ${title} as CSV, all digits`}>CSV</button>
+        <button class="quiet save" onClick={() => save(`${props.file ?? name}.csv`, "text/csv", csv(props.values, rows, columns))} title={`Save ${title} as CSV, all digits`}>CSV</button>
       </figcaption>
       <div class="scroll">
         <table role="grid" aria-label={title} onMouseOver={heard(enter)} onMouseLeave={leave}
@@ -73,7 +76,8 @@ function onKey(cells: Cells, at: Spot, event: KeyboardEvent, { values, onEdit }:
   if (event.key === "Escape" && isField) cells.reset(at);
   if (!step || (isField && step[0] === 0)) return;
   if (event.altKey) {
-    const value = values[at.row][at.column];
+    const typed = isField ? parseNumber((event.target as HTMLInputElement).value) : undefined;
+    const value = typed ?? values[at.row][at.column];
     if (!onEdit || step[0] === 0 || typeof value !== "number") return;
     event.preventDefault();
     onEdit(at.row, at.column, value - step[0]);

@@ -1,8 +1,10 @@
 // FlashAttention's way: tile by tile, with a running maximum and sum, and no table.
 import { useEffect, useState } from "preact/hooks";
 import type { Trace, Value } from "./engine";
+import { Field } from "./field";
 import { factor, full, number } from "./format";
 import { HeadChoice } from "./switches";
+import { equals } from "./why";
 
 interface Props {
   trace: Trace;
@@ -20,9 +22,9 @@ const equal = (a: Value[], b: Value[]) =>
 const list = (values: Value[]) => `(${values.map((value) => number(value)).join(", ")})`;
 
 /** "old + new + new = sum", and no more than the sum where it is all there is. */
-function sumOf(old: string | undefined, added: string[], sum: string): string {
+function sumOf(old: string | undefined, added: string[], sum: string, sign: string): string {
   const terms = [...(old ? [old] : []), ...added].join(" + ");
-  return terms === sum ? sum : `${terms} = ${sum}`;
+  return terms === sum ? sum : `${terms} ${sign} ${sum}`;
 }
 
 export function Tiles({ trace, head, onHead, tile, query, step, onChange }: Props) {
@@ -47,8 +49,11 @@ export function Tiles({ trace, head, onHead, tile, query, step, onChange }: Prop
         the mixture of values, not yet divided. The table of scores is never stored.
       </p>
       <div class="switches">
-        <label>keys per tile <input type="number" min={1} max={trace.tokens.length} value={tile}
-          onChange={(event) => onChange({ tile: Math.max(1, Math.round(Number(event.currentTarget.value)) || 1), step: 0 })} /></label>
+        <label>keys per tile <Field type="number" min={1} max={trace.tokens.length} value={String(tile)} onTake={(text) => {
+          const keys = Math.min(trace.tokens.length, Math.max(1, Math.round(Number(text)) || 1));
+          onChange({ tile: keys, step: 0 });
+          return String(keys);
+        }} /></label>
         <label>query{" "}
           <select value={String(row)} onChange={(event) => onChange({ query: Number(event.currentTarget.value), step: 0 })}>
             {trace.tokens.map((token, r) => <option value={String(r)}>{token}</option>)}
@@ -86,12 +91,12 @@ export function Tiles({ trace, head, onHead, tile, query, step, onChange }: Prop
           {now ? (
             <>
               <p><b>New maximum.</b> max({before ? number(before.max) : "−∞"}, {now.keys.map((key) => number(one.masked[row][key])).join(", ")}) = {number(now.max)}</p>
-              <p><b>Rescale what is old.</b> {before ? <>e^({number(before.max)} − {number(now.max)}) = {number(now.rescale)}: the old sum and values are multiplied by it.</> : "There is nothing old yet."}</p>
-              <p><b>Add the tile.</b> {now.keys.map((key, n) => `e^(${number(one.masked[row][key])} − ${factor(now.max)}) = ${number(now.exps[n])}`).join(", ")}.
-                The sum becomes {sumOf(before && `${number(before.sum)}·${number(now.rescale)}`, now.exps.map((exp) => number(exp)), number(now.sum))},
-                the values {sumOf(before && `${number(now.rescale)}·${list(before.out)}`, now.keys.map((key, n) => `${number(now.exps[n])}·${list(trace.v[key].slice(offset, offset + width))}`), list(now.out))}.</p>
+              <p><b>Rescale what is old.</b> {before ? <>e^({number(before.max)} − {factor(now.max)}) {equals(before.max, now.max, now.rescale)} {number(now.rescale)}: the old sum and values are multiplied by it.</> : "There is nothing old yet."}</p>
+              <p><b>Add the tile.</b> {now.keys.map((key, n) => `e^(${number(one.masked[row][key])} − ${factor(now.max)}) ${equals(one.masked[row][key], now.max, now.exps[n])} ${number(now.exps[n])}`).join(", ")}.
+                The sum becomes {sumOf(before && `${number(before.sum)}·${number(now.rescale)}`, now.exps.map((exp) => number(exp)), number(now.sum), equals(...now.exps, now.sum))},
+                the values {sumOf(before && `${number(now.rescale)}·${list(before.out)}`, now.keys.map((key, n) => `${number(now.exps[n])}·${list(trace.v[key].slice(offset, offset + width))}`), list(now.out), equals(...now.exps, ...now.out))}.</p>
               {at === last && (
-                <p class="done"><b>Divide once.</b> {list(now.out)} / {number(now.sum)} = {list(result)}:{" "}
+                <p class="done"><b>Divide once.</b> {list(now.out)} / {number(now.sum)} {equals(...now.out, now.sum, ...result)} {list(result)}:{" "}
                   {equal(result, plain) ? "equal to the plain result" : "not the plain result"}, {list(plain)}.</p>
               )}
             </>

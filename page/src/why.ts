@@ -79,7 +79,7 @@ export function sourceOf(focus: Place | undefined, trace: Trace, head: number, m
 }
 
 /** "=" where all digits are shown, "≈" where somebody who calculates it again with these digits may get other ones. */
-function equals(...shown: Value[]): string {
+export function equals(...shown: Value[]): string {
   const isWhole = (value: Value) => typeof value !== "number" || number(value).replace("−", "-") === String(value);
   return shown.every(isWhole) ? "=" : "≈";
 }
@@ -117,7 +117,7 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
       return `query of ${token(row)} · key of ${token(column)} = ${products(query, key)}${is(one.scores[row][column], ...query, ...key)}`;
     }
     case "scaled":
-      return `${factor(one.scores[row][column])} × ${number(trace.scale, 4)}${is(one.scaled[row][column], one.scores[row][column])}`;
+      return `${factor(one.scores[row][column])} × ${number(trace.scale, 4)}${is(one.scaled[row][column], one.scores[row][column], trace.scale)}`;
     case "softcapped":
       return `the score ${number(one.scaled[row][column])}, capped${is(one.softcapped![row][column])}`;
     case "biased": {
@@ -125,6 +125,7 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
       return `the score ${number(before)}, less for a key farther away (ALiBi)${is(one.biased![row][column])}`;
     }
     case "masked":
+      if (one[beforeMask(one)]![row][column] === "-inf") return `${token(row)} on ${token(column)}: the score is −∞ itself, too small for float64`;
       return one.masked[row][column] === "-inf"
         ? `${token(row)} may not see ${token(column)}: its score becomes −∞, so that its weight is 0`
         : `${token(row)} sees ${token(column)}: the score stays ${number(one.masked[row][column])}`;

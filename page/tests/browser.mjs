@@ -58,7 +58,7 @@ export async function saved(page, button) {
 export async function digits(page, name) {
   const lines = String(await saved(page, `[data-table="${name}"] >> text=CSV`)).trim().split("\n").map((line) => line.split(","));
   const [hasColumns, hasRows] = await page.$eval(`[data-table="${name}"] table`, (one) => [one.tHead !== null, one.tBodies[0].querySelector("th") !== null]);
-  return lines.slice(Number(hasColumns)).map((line) => line.slice(Number(hasRows)).map((text) => (text === "−∞" ? "-inf" : Number(text))));
+  return lines.slice(Number(hasColumns)).map((line) => line.slice(Number(hasRows)).map((text) => (text === "-inf" ? text : Number(text))));
 }
 
 /** Holds once the page has drawn what follows from the last click; `expected` is a value or a pattern. */

@@ -269,6 +269,64 @@ test("a broken or strange address shows the beginning, or a sentence", async () 
   await on("#hand:" + encodeURIComponent(JSON.stringify(wrong)), async (page) => await eventually(() => page.textContent(".problem"), /k/));
 });
 
+test("what an address says that makes no sense is as if it were not said, or told", async () => {
+  const one = { tokens: ["a"], q: [[1]], k: [[1]], v: [[1]] };
+  for (const [part, sentence] of [
+    [{ window: null, alibi: false, softcap: null, scale: null }, undefined], [{ window: 5 }, /window: not \[left, right\]/], [{ tokens: [] }, /./],
+    [{ heads: 3 }, /heads/], [{ replaced: 7 }, /replaced/], [{ mistake: "none-such" }, /mistake/], [{ q: [["x"]] }, /q/], [{ tiles: -1 }, undefined],
+    [{ tokens: ["x".repeat(300)] }, /tokens/], [{ length: 9 }, /length/],
+  ]) {
+    await on("#hand:" + encodeURIComponent(JSON.stringify({ specification: { ...one, ...part }, head: 99, step: 1e9, query: 1e9 })), async (page) => {
+      if (sentence) return eventually(() => page.textContent(".problem"), sentence);
+      assert.deepEqual(await shown(page, "weights"), [["1"]]);
+      assert.equal((await page.$$(".switches .token")).length, 0);
+      assert.ok(await page.isChecked("text=scale by"));
+    });
+  }
+  const deep = `{"specification":{"tokens":["a"],"q":[[1]],"k":[[1]],"v":[[1]],"x":${"[".repeat(4000)}${"]".repeat(4000)}}}`;
+  await on("#hand:" + encodeURIComponent(deep), async (page) => eventually(() => page.textContent(".problem"), /nested too deeply/));
+  const cost = { tokens: 1000, heads: 1e308, kvHeads: 8, headDim: 128, layers: 32, causal: true };
+  await on("#cost:" + encodeURIComponent(JSON.stringify({ cost })), async (page) => eventually(() => page.textContent("main"), /512,512,000/));
+});
+
+test("pasted matrices of another size fit the others to them", () => on("", async (page) => {
+  const paste = async (name, text) => {
+    page.once("dialog", (dialog) => dialog.accept(text));
+    await page.click(`.size >> button:text-is("${name}")`);
+  };
+  const sizes = async (...names) => Promise.all(names.map(async (name) => (await shown(page, name)).map((row) => row.length)));
+  await page.click("summary");
+  await type(page, cell("k", 2, 0), "9");
+  await paste("W_Q", "1 0 0\n0 1 0\n0 0 1");
+  await eventually(() => sizes("x", "wq", "wk", "wv", "q", "k", "v"), [[3, 3, 3], [3, 3, 3], [3, 3, 3], [2, 2, 2], [3, 3, 3], [3, 3, 3], [2, 2, 2]]);
+  await paste("X", "1 2 3");
+  await eventually(() => sizes("x", "q", "weights"), [[3], [3], [1]]);
+  await page.click("text=leave X away");
+  await eventually(() => page.$('[data-table="x"]'), null);
+  await paste("k", "1 2\n3 4\n5 6\n7 8");
+  await eventually(() => sizes("q", "k", "v", "weights"), [[2, 2, 2, 2], [2, 2, 2, 2], [2, 2, 2, 2], [4, 4, 4, 4]]);
+  await page.selectOption("text=heads >> select", "2");
+  await page.click('[aria-label="Fewer columns of v"]');
+  await eventually(() => sizes("v", "out"), [[1, 1, 1, 1], [1, 1, 1, 1]]);
+  await page.click("text=Tiles");
+  await page.fill("text=keys per tile >> input", "1e17");
+  await page.press("text=keys per tile >> input", "Enter");
+  await eventually(() => page.inputValue("text=keys per tile >> input"), "4");
+}));
+
+test("what is typed is not lost: stepping from it, names that grow, reloading at once", () => on("", async (page) => {
+  await page.click(cell("x", 0, 0));
+  await page.fill(`${cell("x", 0, 0)} > input`, "7");
+  await page.keyboard.press("Alt+ArrowUp");
+  await eventually(async () => (await shown(page, "x"))[0][0], "8");
+  await page.fill('[aria-label="Token 0"]', "a much longer name than before");
+  await page.click("text=+ token");
+  await eventually(async () => (await shown(page, "weights")).length, 4);
+  await page.fill('[aria-label="Token 1"]', "é".repeat(60));
+  await page.keyboard.press("Enter");
+  await eventually(() => page.inputValue('[aria-label="Token 1"]'), "é".repeat(32));
+}));
+
 test("nothing is cut or overlaps at 400 pixels, and nothing scrolls sideways", async () => {
   for (const view of ["hand", "tiles", "cache", "scale", "cost"]) {
     await on(`#${view}`, async (page) => {

@@ -136,6 +136,19 @@ test("attn map writes it as one offline file, of chosen layers, which says how i
   }
 });
 
+test("maps that nobody waits for do not keep others waiting", { skip: !model && "skipped: the model smollm2 is not here" }, () =>
+  serving(["--model", "smollm2"], async (address) => {
+    const map = (text, signal) => fetch(`${address}api/map`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }), signal });
+    const long = "The quick brown fox jumps over the lazy dog. ".repeat(80), left = new AbortController();
+    const asked = Array.from({ length: 6 }, () => map(long, left.signal).catch((error) => error.name));
+    await new Promise((done) => setTimeout(done, 500));
+    left.abort();
+    assert.deepEqual(await Promise.all(asked), Array(6).fill("AbortError"));
+    const begin = performance.now(), answer = await map("it was");
+    assert.equal(answer.status, 200);
+    console.log(`after six long maps that nobody waits for, a short one takes ${(performance.now() - begin).toFixed(0)} ms`);
+  }));
+
 test("a long text answers without lag", { skip: !model && "skipped: the model smollm2 is not here" }, () =>
   serving(["--model", "smollm2"], async (address) => {
     const { page, close } = await open(browser, "#heads", {}, address);
