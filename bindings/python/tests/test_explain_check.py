@@ -35,7 +35,7 @@ def test_explain_takes_embeddings_heads_masks_and_mistakes():
 @pytest.mark.parametrize("says, call", [
     ("^k: 1 rows, but q has 3|^k: ", lambda: attn.explain(Q, K[:1], V)),
     ("^k: NULL", lambda: attn.explain(Q, None, V)),
-    ("^q, k, v: NULL", lambda: attn.explain(x=Q)),
+    ("^q, k, v: not given", lambda: attn.explain(x=Q)),
     ("^tokens: 2 names for 3", lambda: attn.explain(Q, K, V, tokens=["a", "b"])),
     ("^mistake: \"typo\"", lambda: attn.explain(Q, K, V, mistake="typo")),
     ("^format: \"pdf\"", lambda: attn.explain(Q, K, V, format="pdf")),

@@ -150,7 +150,8 @@ x = torch.ones(1, 2, 3, 4)
     (ValueError, "^k: head dim 2", lambda: ours(x, x[..., :2], x)),
     (TypeError, "^q: dtype torch.int64", lambda: ours(x.long(), x.long(), x.long())),
     (ValueError, "^q: 3 heads, but k has 2", lambda: ours(torch.ones(1, 3, 3, 4), x, x, enable_gqa=True)),
-    (ValueError, "^query, key, value: shapes", lambda: ours(torch.ones(1, 4, 3, 4), x, x)),
+    (ValueError, "^query, key, value: shapes.*give enable_gqa=True", lambda: ours(torch.ones(1, 4, 3, 4), x, x)),
+    (TypeError, "^key: a ndarray, but this function takes torch tensors", lambda: ours(x, x.numpy(), x)),
     (ValueError, "^scale: ", lambda: ours(x, x, x, scale=float("inf"))),
 ])
 def test_wrong_use_is_told_in_a_sentence(error, says, call):
