@@ -116,36 +116,36 @@ class Options {
   Status status_;
 };
 
-Status read_options(Options taken, PageProblem* page) {
+Status read_options(Options given, PageProblem* page) {
   Problem& problem = page->problem;
   AttentionOptions& options = problem.options;
-  options.causal = taken.flag("causal");
-  if (const auto offset = taken.whole("offset", -kLargest, kLargest)) {
+  options.causal = given.flag("causal");
+  if (const auto offset = given.whole("offset", -kLargest, kLargest)) {
     options.alignment = Alignment::offset;
     options.position_offset = *offset;
   }
-  options.scale = taken.number("scale");
-  options.softcap = taken.number("softcap");
-  taken.window(&options);
-  options.sink_tokens = taken.whole("sink_tokens", 0, kLargest).value_or(0);
-  problem.heads = taken.whole("heads", 1, kMostHeads).value_or(1);
-  problem.tile = taken.whole("tiles", 0, kLargest).value_or(0);
-  problem.cache = taken.flag("cache");
-  page->mistake = taken.text("mistake");
+  options.scale = given.number("scale");
+  options.softcap = given.number("softcap");
+  given.window(&options);
+  options.sink_tokens = given.whole("sink_tokens", 0, kLargest).value_or(0);
+  problem.heads = given.whole("heads", 1, kMostHeads).value_or(1);
+  problem.tile = given.whole("tiles", 0, kLargest).value_or(0);
+  problem.cache = given.flag("cache");
+  page->mistake = given.text("mistake");
   if (!page->mistake.empty() && !find_mistake(page->mistake))
     return Status::error("mistake: \"" + page->mistake + "\" is none of the catalogue");
-  if (const auto length = taken.whole("length", 0, static_cast<std::int64_t>(problem.tokens.size()))) {
+  if (const auto length = given.whole("length", 0, static_cast<std::int64_t>(problem.tokens.size()))) {
     page->lengths = {*length};
     options.key_lengths = page->lengths;
     options.alignment = Alignment::offset;
   }
-  if (taken.flag("alibi")) {
+  if (given.flag("alibi")) {
     page->slopes = alibi_slopes(static_cast<int>(problem.heads));
     options.alibi = TensorView(page->slopes.data(), DType::f32, {problem.heads});
   }
-  taken.replaced(&problem);
+  given.replaced(&problem);
   if (options.softcap && *options.softcap <= 0) return Status::error("softcap: not above 0; leave it out for none");
-  return taken.status();
+  return given.status();
 }
 
 // Where the first query sits, counted from the first key.

@@ -1,9 +1,9 @@
 // Attention by hand: every table from tokens to outputs, and where each number comes from.
 import { useState } from "preact/hooks";
+import * as change from "./changes";
 import type { Engine, Matrix, Mistake, Specification, Trace, Values } from "./engine";
 import { number } from "./format";
 import { Sizes, Tokens } from "./inputs";
-import * as change from "./state";
 import { Switches } from "./switches";
 import { Table } from "./table";
 import { TITLES, explanation, headOf, sourceOf, type Place } from "./why";

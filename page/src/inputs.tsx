@@ -1,9 +1,9 @@
 // What goes in: tokens, and the sizes of what belongs to them.
 import { useState } from "preact/hooks";
+import * as change from "./changes";
 import type { Matrix, Specification, Trace } from "./engine";
 import { Field } from "./field";
 import type { Props } from "./hand";
-import * as change from "./state";
 import { TITLES } from "./why";
 
 export function Tokens({ specification, onChange }: { specification: Specification; onChange: Props["onChange"] }) {
