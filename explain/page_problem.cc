@@ -15,7 +15,6 @@ namespace attn::explain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using reference::Matrix;
 using reference::Problem;
 
 constexpr int kDeepest = 8;

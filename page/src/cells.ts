@@ -61,7 +61,7 @@ function fieldText(value: Value): string {
 function setField(cell: HTMLTableCellElement, text: string): void {
   const field = fieldOf(cell);
   if (!field) return;
-  field.value = text;
+  field.value = field.defaultValue = text;
   field.classList.remove("bad");
 }
 
@@ -75,17 +75,18 @@ export class Cells {
 
   draw(next: Shown): void {
     const { shown: last, most: lastMost } = this;
-    const isNew = !last || last.values.length !== next.values.length || last.values[0].length !== next.values[0].length ||
+    const isBuilt = !last || last.values.length !== next.values.length || last.values[0].length !== next.values[0].length ||
       last.editable !== next.editable;
     this.shown = next;
     this.most = darkest(next);
-    if (isNew) this.build(next);
-    const all = isNew || this.most !== lastMost || last.tint !== next.tint;
+    if (isBuilt) this.build(next);
+    const all = isBuilt || this.most !== lastMost || last.tint !== next.tint;
     next.values.forEach((line, row) => {
       this.drawLabel(row, next);
       const old = last?.values[row], wrong = next.wrong?.[row], oldWrong = last?.wrong?.[row];
       line.forEach((value, column) => {
-        if (all || value !== old![column] || wrong?.[column] !== oldWrong?.[column]) this.drawCell(this.lines[row][column], value, wrong?.[column]);
+        const isNew = value !== old?.[column];
+        if (all || isNew || wrong?.[column] !== oldWrong?.[column]) this.drawCell(this.lines[row][column], value, wrong?.[column], isNew);
       });
     });
   }
@@ -122,27 +123,32 @@ export class Cells {
   edit(at: Spot): void {
     const cell = this.at(at)!;
     if (!this.shown!.editable || fieldOf(cell)) return;
-    const field = Object.assign(document.createElement("input"), { value: fieldText(this.valueAt(at)), autocomplete: "off" });
+    const field = Object.assign(document.createElement("input"), { autocomplete: "off" });
     field.setAttribute("aria-label", `${this.shown!.rows?.[at.row] ?? `row ${at.row}`}, column ${at.column}`);
     // The cell itself would be a second stop for Tab, and going back from its field would end there.
     cell.tabIndex = -1;
     cell.classList.add("edited");
     cell.append(field);
+    setField(cell, fieldText(this.valueAt(at)));
     field.focus();
     field.select();
   }
 
+  /** What a cell's field holds: the cell's own value, to its last digit, where nothing else was typed; nothing for what is no number. */
+  typed(at: Spot): Value | undefined {
+    const field = fieldOf(this.at(at)!), own = this.valueAt(at);
+    return !field || field.value === fieldText(own) ? own : parseNumber(field.value);
+  }
+
   /** False where what was typed is no number: it stays, marked. */
   take(at: Spot): boolean {
-    const field = fieldOf(this.at(at)!);
-    const value = field && parseNumber(field.value);
+    const field = fieldOf(this.at(at)!), value = this.typed(at);
     if (field) {
       field.classList.toggle("bad", value === undefined);
       field.title = value === undefined ? "No number: write one such as -1.5; Escape takes it back" : "";
     }
-    if (!field || value === undefined) return false;
-    if (field.value !== fieldText(this.valueAt(at)) && value !== this.valueAt(at)) this.onEdit(at, value);
-    return true;
+    if (typeof value === "number" && value !== this.valueAt(at)) this.onEdit(at, value);
+    return value !== undefined;
   }
 
   /** Takes the field away from a cell. */
@@ -196,17 +202,17 @@ export class Cells {
     if (isChanged) head.append(Object.assign(document.createElement("sup"), { textContent: "✎", title: "changed by hand" }));
   }
 
-  private drawCell(cell: HTMLTableCellElement, value: Value, wrong: Value | undefined): void {
+  private drawCell(cell: HTMLTableCellElement, value: Value, wrong: Value | undefined, isNew: boolean): void {
     const { tint, editable } = this.shown!;
     const isWrong = wrong !== undefined && differs(wrong, value), hasMore = cell.firstChild !== cell.lastChild;
     const text = number(value, editable ? FIELD_DECIMALS : undefined);
     const classes = `${editable ? "given " : ""}${shadeOf(value, tint, this.most)}${isWrong ? " wrong" : ""}${hasMore && fieldOf(cell) ? " edited" : ""}`;
     if (cell.firstChild!.nodeValue !== text) cell.firstChild!.nodeValue = text;
     if (cell.className !== classes) cell.className = classes;
-    if (hasMore) {
-      cell.querySelector("small")?.remove();
-      setField(cell, fieldText(value));
-    }
+    if (cell.title) cell.title = full(value);
+    if (hasMore) cell.querySelector("small")?.remove();
+    // What somebody types there stays, unless the number itself has changed.
+    if (hasMore && isNew) setField(cell, fieldText(value));
     if (isWrong) cell.append(Object.assign(document.createElement("small"), { textContent: number(wrong), title: full(wrong) }));
   }
 }

@@ -94,7 +94,7 @@ export function resize(specification: Specification, what: "x" | "key" | "value"
   const rows = (matrix: Matrix | undefined) =>
     matrix && (by > 0 ? [...matrix, matrix[0].map(() => 0)] : matrix.slice(0, -1));
   const { x, wq, wk, wv, q, k, v } = specification;
-  const next: Specification = { ...specification, replaced: undefined };
+  const next: Specification = { ...specification };
   if (what === "x") Object.assign(next, { x: columns(x, 0), wq: rows(wq), wk: rows(wk), wv: rows(wv) });
   else if (what === "key") Object.assign(next, x ? { wq: columns(wq, 0), wk: columns(wk, 0) } : { q: columns(q, 0), k: columns(k, 0) });
   else Object.assign(next, x ? { wv: columns(wv, 0) } : { v: columns(v, 0) });

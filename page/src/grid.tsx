@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { headName, layerName, type MapInfo } from "./map-source";
 import { saveCanvas } from "./save";
+import { STEPS } from "./steps";
 import { isDark } from "./theme";
 
 interface Props {
@@ -48,7 +49,7 @@ export function Grid({ info, thumbnails, layer, head, onPick }: Props) {
     small.width = small.height = side;
     context.fillStyle = style.getPropertyValue("--card");
     context.fillRect(0, 0, width, height);
-    context.imageSmoothingEnabled = side > CELL;
+    context.imageSmoothingEnabled = false;
     context.fillStyle = style.getPropertyValue("--soft");
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
@@ -72,8 +73,7 @@ export function Grid({ info, thumbnails, layer, head, onPick }: Props) {
     return x >= 0 && x < info.heads && y >= 0 && y < info.layers ? [y, x] : undefined;
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const moves: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    const move = moves[event.key];
+    const move = STEPS[event.key];
     if (!move) return;
     event.preventDefault();
     onPick(Math.min(info.layers - 1, Math.max(0, layer + move[0])), Math.min(info.heads - 1, Math.max(0, head + move[1])));

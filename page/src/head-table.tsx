@@ -4,6 +4,7 @@ import { number, short } from "./format";
 import { colours, pixels } from "./grid";
 import { plain } from "./map-source";
 import { csv, save, saveCanvas } from "./save";
+import { STEPS } from "./steps";
 import { isDark } from "./theme";
 
 interface Props {
@@ -21,8 +22,6 @@ const LABELLED = 11, MARGIN = 78, LONGEST = 10;
 const SHARPNESS = 2;
 
 type Cell = [row: number, column: number];
-
-const STEPS: Record<string, Cell> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 export function HeadTable({ name, tokens, weights, from, onPick }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -63,33 +63,34 @@ function Held({ engine, given, settings, onChange }: Props) {
 
 function Served({ settings, onChange }: Props) {
   const [problem, setProblem] = useState("");
-  const [source, setSource] = useState<MapSource>();
-  const [attempt, setAttempt] = useState(0);
+  const [made, setMade] = useState<{ text: string; source: MapSource }>();
+  const [again, setAgain] = useState({ text: "", times: 0 });
   const [busy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const left = new AbortController(), ifHere = (act: () => void) => { if (!left.signal.aborted) act(); };
     setBusy(true);
     setProblem("");
-    ServedMap.make(settings.text, left.signal, attempt > 0).then((made) => ifHere(() => setSource(made)), (error: Error) => ifHere(() => setProblem(error.message)))
+    ServedMap.make(settings.text, left.signal, again.text === settings.text)
+      .then((source) => ifHere(() => setMade({ text: settings.text, source })), (error: Error) => ifHere(() => setProblem(error.message)))
       .finally(() => ifHere(() => setBusy(false)));
     field.current!.value = settings.text;
     return () => left.abort();
-  }, [settings.text, attempt]);
+  }, [settings.text, again]);
   const submit = (event: Event) => {
     event.preventDefault();
     const text = field.current!.value;
-    setAttempt(text === settings.text ? attempt + 1 : 0);
-    if (text !== settings.text) onChange({ ...settings, text, from: -1, to: -1 });
+    if (text === settings.text) setAgain({ text, times: again.times + 1 });
+    else onChange({ ...settings, text, from: -1, to: -1 });
   };
   return (
     <>
       <form class="switches" onSubmit={submit}>
         <label class="wide">text <input ref={field} defaultValue={settings.text} maxLength={20000} /></label>
-        <button disabled={busy}>{busy ? "reading …" : "map"}</button>
+        <button>{busy ? "reading …" : "map"}</button>
       </form>
       {problem && <p class="problem" role="alert">{problem}</p>}
-      {source && <MapView source={source} settings={settings} onChange={onChange} onError={setProblem} />}
+      {made?.text === settings.text && <MapView source={made.source} settings={settings} onChange={onChange} onError={setProblem} />}
     </>
   );
 }

@@ -82,7 +82,8 @@ function Page({ engine }: { engine: Engine }) {
   useEffect(() => onSystemChange(() => redraw(0)), []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const typing = event.target instanceof HTMLInputElement && event.target.type !== "checkbox" && event.target.type !== "range";
+      // A field's own typing is undone by the browser first.
+      const typing = event.target instanceof HTMLInputElement && ["text", "number"].includes(event.target.type) && event.target.value !== event.target.defaultValue;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
         event.preventDefault();
         event.shiftKey ? redo() : undo();
@@ -97,10 +98,8 @@ function Page({ engine }: { engine: Engine }) {
   }, []);
 
   const needsTrace = state.view === "hand" || state.view === "tiles" || state.view === "cache";
-  const begin = performance.now();
   const worked = useMemo(() => (needsTrace ? engine.work(specificationFor(state)) : undefined),
     [needsTrace && state.specification, state.view, state.view === "tiles" && state.tile]);
-  document.documentElement.dataset.workMs = (performance.now() - begin).toFixed(2);
   const problem = worked && "error" in worked ? worked.error : "";
   const trace = worked && !("error" in worked) ? worked : undefined;
   const head = trace ? Math.min(state.head, trace.heads.length - 1) : 0;

@@ -81,7 +81,7 @@ export class ServedMap implements MapSource {
 
   private constructor(readonly info: MapInfo) {}
 
-  /** The last two texts' maps, as the server keeps them: going back to one asks for nothing. */
+  /** The last two texts' maps: going back to one asks for nothing. The server keeps as many, large ones fewer, and says so. */
   private static readonly made = new Map<string, ServedMap>();
 
   static async make(text: string, signal: AbortSignal, again: boolean): Promise<ServedMap> {

@@ -59,7 +59,7 @@ function Own({ engine, settings, onChange }: Props) {
   useEffect(() => setTyped(undefined), [settings.scores]);
   const work = engine.softmax(settings.scores);
   const preset = (scores: number[]) => {
-    setTyped(undefined);
+    setTyped(undefined);  // also where these scores are there already
     onChange({ ...settings, scores });
   };
   return (

@@ -103,7 +103,7 @@ export function fromHash(hash: string): State {
     if (said && typeof said === "object") {
       if (said.specification && Array.isArray(said.specification.tokens)) state.specification = withoutNothing(said.specification);
       for (const key of ["head", "tile", "query", "step"] as const) {
-        if (Number.isInteger(said[key]) && said[key] >= 0) state[key] = said[key];
+        if (Number.isInteger(said[key]) && said[key] >= (key === "tile" ? 1 : 0)) state[key] = said[key];
       }
       if (isScale(said.scale)) state.scale = said.scale;
       if (isCost(said.cost)) state.cost = said.cost;

@@ -1,8 +1,8 @@
 // A table of numbers: cells light up where they come from or go to, may be typed into, and can be taken along as CSV.
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Cells, type Shown, type Spot } from "./cells";
-import { parseNumber } from "./format";
 import { csv, save } from "./save";
+import { STEPS } from "./steps";
 import type { Area, Place } from "./why";
 
 export interface TableProps extends Omit<Shown, "editable"> {
@@ -19,7 +19,6 @@ export interface TableProps extends Omit<Shown, "editable"> {
 }
 
 const LEAVE_MS = 150;
-const STEPS: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 export function Table(props: TableProps) {
   const { name, title, rows, columns, focus, source } = props;
@@ -70,14 +69,13 @@ function leaveField(cells: Cells, at: Spot, target: EventTarget | null): void {
 }
 
 /** Arrow keys walk through a table; with Alt, up and down step a number that is given. Enter takes, Escape takes back. */
-function onKey(cells: Cells, at: Spot, event: KeyboardEvent, { values, onEdit }: TableProps): void {
+function onKey(cells: Cells, at: Spot, event: KeyboardEvent, { onEdit }: TableProps): void {
   const isField = event.target instanceof HTMLInputElement, step = STEPS[event.key];
   if (event.key === "Enter" && isField) cells.take(at);
   if (event.key === "Escape" && isField) cells.reset(at);
   if (!step || (isField && step[0] === 0)) return;
   if (event.altKey) {
-    const typed = isField ? parseNumber((event.target as HTMLInputElement).value) : undefined;
-    const value = typed ?? values[at.row][at.column];
+    const value = cells.typed(at);
     if (!onEdit || step[0] === 0 || typeof value !== "number") return;
     event.preventDefault();
     onEdit(at.row, at.column, value - step[0]);

@@ -15,7 +15,7 @@ export const TITLES: Record<string, string> = {
 };
 
 /** The columns of q, k or v that belong to a head. */
-export function columnsOf(trace: Trace, matrix: string, head: number): [number, number] {
+function columnsOf(trace: Trace, matrix: string, head: number): [number, number] {
   const all = (matrix === "v" || matrix === "out" ? trace.v : trace.q)[0].length;
   const width = all / trace.heads.length;
   return [head * width, (head + 1) * width];

@@ -21,7 +21,7 @@ async function on(hash, use, options) {
   }
 }
 
-const near = (actual, expected) => actual.forEach((row, r) => row.forEach((value, c) =>
+const near = (actual, expected) => assert.deepEqual(actual.map((row) => row.length), expected.map((row) => row.length)) ?? actual.forEach((row, r) => row.forEach((value, c) =>
   assert.ok(value === expected[r][c] || Math.abs(value - expected[r][c]) < 1e-12, `${value} is not ${expected[r][c]}`)));
 
 test("the worked example has the numbers of the specification", { skip: !existsSync(SPEC) && "skipped: by-hand.json is not here" }, () =>
@@ -314,7 +314,7 @@ test("pasted matrices of another size fit the others to them", () => on("", asyn
   await eventually(() => page.inputValue("text=keys per tile >> input"), "4");
 }));
 
-test("what is typed is not lost: stepping from it, names that grow, reloading at once", () => on("", async (page) => {
+test("what is typed is not lost: stepping from it, names that grow, digits that a field does not show, marked fields", () => on("", async (page) => {
   await page.click(cell("x", 0, 0));
   await page.fill(`${cell("x", 0, 0)} > input`, "7");
   await page.keyboard.press("Alt+ArrowUp");
@@ -325,10 +325,18 @@ test("what is typed is not lost: stepping from it, names that grow, reloading at
   await page.fill('[aria-label="Token 1"]', "é".repeat(60));
   await page.keyboard.press("Enter");
   await eventually(() => page.inputValue('[aria-label="Token 1"]'), "é".repeat(32));
+  await type(page, cell("x", 1, 1), "0.123456789012");
+  await page.keyboard.press("Alt+ArrowUp");
+  await eventually(async () => (await digits(page, "x"))[1][1], 1.123456789012);
+  await type(page, cell("x", 1, 2), "seven", "Tab");
+  await type(page, cell("x", 0, 1), "1000");
+  assert.equal(await page.inputValue(`${cell("x", 1, 2)} > input`), "seven");
+  await page.keyboard.press("Control+z");
+  await eventually(async () => (await shown(page, "x"))[0][1], "0");
 }));
 
-test("nothing is cut or overlaps at 400 pixels, and nothing scrolls sideways", async () => {
-  for (const view of ["hand", "tiles", "cache", "scale", "cost"]) {
+test("nothing is wider than the screen at 400 pixels", async () => {
+  for (const view of ["hand", "tiles", "cache", "scale", "cost", "heads"]) {
     await on(`#${view}`, async (page) => {
       const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
       assert.ok(content <= room, `${view}: ${content} of ${room}`);
