@@ -234,7 +234,8 @@ class ExploreServer::Gate final : public httplib::Server {
   }
 
   void answer(const httplib::Request& request, httplib::Response* response) const {
-    ApiAnswer answer = api_.answer({request.path, request.params, request.body, [asking = asking_] { return asking->is_open(); }});
+    ApiAnswer answer =
+        api_.answer({request.path, request.params, request.body, [asking = asking_] { return asking->is_open(); }});
     response->status = 200;
     response->body = std::move(answer.body);
     response->set_header("Content-Type", answer.type);
