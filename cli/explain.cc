@@ -26,7 +26,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::int64_t kMostHeads = 256;
 constexpr std::int64_t kLargestTile = 1 << 20;
 
 constexpr const char* kFooter = R"(
@@ -77,11 +76,11 @@ std::optional<explain::Format> format_of(const ExplainFlags& flags) {
 void check_mistake(const std::string& id, std::optional<explain::Format> format) {
   const bool has_all = format && *format != explain::Format::json;
   if (id.empty() || find_mistake(id) || (id == "all" && has_all)) return;
-  std::string ids;
-  for (const Mistake& mistake : mistakes()) ids += (ids.empty() ? "" : ", ") + std::string(mistake.id);
   if (id == "all")
     throw Failure{
         2, "--mistake: all is a catalogue to read; give --format text, markdown or latex, or one mistake's id"};
+  std::string ids;
+  for (const Mistake& mistake : mistakes()) ids += (ids.empty() ? "" : ", ") + std::string(mistake.id);
   throw Failure{2, "--mistake: \"" + id + "\" is none; give " + (has_all ? "all, or " : "") + "one of " + ids};
 }
 
@@ -218,7 +217,7 @@ void check_page_shows(const AttentionFlags& flags) {
 
 // How the problem is worked, and the setup that its options point into.
 AttentionSetup apply_flags(const ExplainFlags& flags, reference::Problem* problem) {
-  if (!flags.heads.empty()) problem->heads = parse_whole("--heads", flags.heads, 1, kMostHeads);
+  if (!flags.heads.empty()) problem->heads = parse_whole("--heads", flags.heads, 1, explain::kMostHeads);
   if (!flags.tiles.empty()) problem->tile = parse_whole("--tiles", flags.tiles, 1, kLargestTile);
   reference::Trace trace;
   const Status status = reference::trace(*problem, &trace);

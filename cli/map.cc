@@ -25,8 +25,8 @@ namespace attn::cli {
 namespace {
 
 constexpr const char* kFooter = R"(
--o writes a page to look around in (.html), draws (.svg, .png) or writes numbers (.csv, .npz): all heads as a grid, or with --layer and --head one of them; with
---from, arcs from that token. A map is a debugging picture, not an account of why a model said what it said.
+-o writes a page to look around in (.html), draws (.svg, .png) or writes numbers (.csv, .npz): all heads as a grid, or
+with --layer and --head one of them; with --from, arcs from that token. A map is a debugging picture, not an account of why a model said what it said.
 
 Example:
   attn map --model smollm2 --from it -o map.svg \

@@ -34,6 +34,11 @@ Status read_numbers(const std::string& change, const std::string& text, std::vec
   return {};
 }
 
+// Rows of wq, wk and wv have numbers only.
+std::vector<std::string> row_names(const std::string& matrix, const Problem& problem) {
+  return matrix.starts_with('w') ? std::vector<std::string>{} : problem.tokens;
+}
+
 // "; the tokens are a, b, c", as far as that is a line to read.
 std::string tokens_of(const std::vector<std::string>& tokens) {
   constexpr std::size_t kMostNamed = 8;
@@ -98,10 +103,9 @@ Status check_size(const Change& change, Problem* problem) {
                          ", it gives q, k and v themselves; change a row of these");
   }
   if (change.row >= static_cast<std::int64_t>(rows)) {
-    const bool names_tokens = !change.matrix.starts_with('w');
     return Status::error(argument + "row " + std::to_string(change.row) + " is not there; " + change.matrix +
                          " has " + counted(rows, "row") + ", counted from 0" +
-                         tokens_of(names_tokens ? problem->tokens : std::vector<std::string>{}));
+                         tokens_of(row_names(change.matrix, *problem)));
   }
   if (change.numbers.size() != columns) {
     return Status::error(argument + counted(change.numbers.size(), "number") + ", but a row of " + change.matrix +
@@ -121,9 +125,8 @@ Status read_change(const std::string& text, Problem* problem, Change* change) {
   if (!is_result && matrix_of(change->matrix, problem) == nullptr) {
     return Status::error("--set " + text + ": \"" + change->matrix + "\" is none of q, k, v, x, wq, wk, wv");
   }
-  const bool names_tokens = !change->matrix.starts_with('w');
-  ATTN_RETURN_IF_ERROR(find_row(text, text.substr(open + 1, close - open - 1),
-                                names_tokens ? problem->tokens : std::vector<std::string>{}, &change->row));
+  ATTN_RETURN_IF_ERROR(
+      find_row(text, text.substr(open + 1, close - open - 1), row_names(change->matrix, *problem), &change->row));
   ATTN_RETURN_IF_ERROR(read_numbers(text, text.substr(close + 2), &change->numbers));
   return check_size(*change, problem);
 }

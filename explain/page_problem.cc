@@ -18,7 +18,6 @@ using Json = nlohmann::ordered_json;
 using reference::Problem;
 
 constexpr int kDeepest = 8;
-constexpr std::int64_t kMostHeads = 256;
 constexpr std::int64_t kLargest = std::int64_t{1} << 53;  // the last whole number before JSON's numbers have gaps
 
 constexpr std::array kOptions = {"causal", "offset", "scale", "softcap", "window",  "sink_tokens", "alibi",

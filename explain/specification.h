@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -13,6 +14,7 @@ namespace attn::explain {
 /// More than this nobody reads, and the tables grow with the square.
 inline constexpr std::size_t kMostTokens = 64;
 inline constexpr std::size_t kMostColumns = 256;
+inline constexpr std::int64_t kMostHeads = 256;
 inline constexpr std::size_t kMostSpecificationBytes = std::size_t{1} << 20;
 
 /// What a specification says.

@@ -31,6 +31,11 @@ const char* answer(std::string text) {
 
 const char* refuse(const std::string& sentence) { return answer(Json{{"error", sentence}}.dump()); }
 
+Status work(const char* json, explain::PageProblem* page, reference::Trace* trace) {
+  ATTN_RETURN_IF_ERROR(explain::read_page_problem(json, page));
+  return reference::trace(page->problem, trace);
+}
+
 // The map that the page shows, if it came with the page.
 explain::AttentionMap& shown_map() {
   static explain::AttentionMap map;
@@ -59,24 +64,22 @@ using namespace attn;
 
 /// The trace of a problem as `attn explain --json` gives it, with a mistake's numbers; or {"error": sentence}.
 ATTN_PAGE_CALL const char* attn_page_work(const char* json) {
-  explain::PageProblem page;
+  explain::PageProblem given;
   reference::Trace trace;
-  Status status = explain::read_page_problem(json, &page);
-  if (status.ok()) status = reference::trace(page.problem, &trace);
+  const Status status = page::work(json, &given, &trace);
   if (!status.ok()) return page::refuse(status.message());
-  const Mistake* mistake = find_mistake(page.mistake);
-  return page::answer(mistake ? explain::as_json(page.problem, trace, *mistake, {}) : explain::as_json(trace, {}));
+  const Mistake* mistake = find_mistake(given.mistake);
+  return page::answer(mistake ? explain::as_json(given.problem, trace, *mistake, {}) : explain::as_json(trace, {}));
 }
 
 /// The ids of the mistakes that change a number of this problem; none where it is no problem.
 ATTN_PAGE_CALL const char* attn_page_shown_mistakes(const char* json) {
   page::Json ids = page::Json::array();
-  explain::PageProblem page;
+  explain::PageProblem given;
   reference::Trace trace;
-  Status status = explain::read_page_problem(json, &page);
-  if (status.ok()) status = reference::trace(page.problem, &trace);
+  if (!page::work(json, &given, &trace).ok()) return page::answer(ids.dump());
   for (const Mistake& mistake : mistakes()) {
-    if (status.ok() && diagnose::make_mistake(mistake, page.problem, trace)) ids.push_back(mistake.id);
+    if (diagnose::make_mistake(mistake, given.problem, trace)) ids.push_back(mistake.id);
   }
   return page::answer(ids.dump());
 }

@@ -13,7 +13,7 @@ interface Props {
 }
 
 export function Cache({ trace, head, onHead, onCausal, step, onChange }: Props) {
-  const one = trace.heads[Math.min(head, trace.heads.length - 1)], steps = one.steps ?? [];
+  const steps = trace.heads[head].steps ?? [];
   const last = steps.length - 1, at = Math.min(step, last), now = steps[at];
   if (!now) return <p class="problem" role="alert">A cache needs the causal mask: a token may not wait for those behind it. <button onClick={onCausal}>switch it on</button></p>;
   const tokens = at + 1;

@@ -23,10 +23,6 @@ export function setNumber(specification: Specification, name: string, row: numbe
   return { ...specification, replaced: [...others, { matrix: name, row, values: replacedIn(shown, row, column, value)[row] }] };
 }
 
-export function isReplaced(specification: Specification, name: string, row: number): boolean {
-  return (specification.replaced ?? []).some((each) => each.matrix === name && each.row === row);
-}
-
 /** A matrix of that size: cut, or filled up with zeros. */
 function sized(matrix: Matrix | undefined, rows: number, columns: number): Matrix | undefined {
   return matrix && Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => matrix[r]?.[c] ?? 0));
@@ -89,15 +85,13 @@ export function removeToken(specification: Specification, row: number): Specific
 
 /** A column of X, and with it a row of each matrix; or a column of W_Q and W_K together, or of W_V. */
 export function resize(specification: Specification, what: "x" | "key" | "value", by: 1 | -1): Specification {
-  const columns = (matrix: Matrix | undefined, fill: number) =>
-    matrix && matrix.map((line) => (by > 0 ? [...line, fill] : line.slice(0, -1)));
-  const rows = (matrix: Matrix | undefined) =>
-    matrix && (by > 0 ? [...matrix, matrix[0].map(() => 0)] : matrix.slice(0, -1));
+  const columns = (matrix: Matrix | undefined) => matrix && sized(matrix, matrix.length, matrix[0].length + by);
+  const rows = (matrix: Matrix | undefined) => matrix && sized(matrix, matrix.length + by, matrix[0].length);
   const { x, wq, wk, wv, q, k, v } = specification;
   const next: Specification = { ...specification };
-  if (what === "x") Object.assign(next, { x: columns(x, 0), wq: rows(wq), wk: rows(wk), wv: rows(wv) });
-  else if (what === "key") Object.assign(next, x ? { wq: columns(wq, 0), wk: columns(wk, 0) } : { q: columns(q, 0), k: columns(k, 0) });
-  else Object.assign(next, x ? { wv: columns(wv, 0) } : { v: columns(v, 0) });
+  if (what === "x") Object.assign(next, { x: columns(x), wq: rows(wq), wk: rows(wk), wv: rows(wv) });
+  else if (what === "key") Object.assign(next, x ? { wq: columns(wq), wk: columns(wk) } : { q: columns(q), k: columns(k) });
+  else Object.assign(next, x ? { wv: columns(wv) } : { v: columns(v) });
   return fitted(next);
 }
 

@@ -6,7 +6,7 @@ import { number } from "./format";
 import { Sizes, Tokens } from "./inputs";
 import { Switches } from "./switches";
 import { Table } from "./table";
-import { TITLES, explanation, headOf, sourceOf, type Place } from "./why";
+import { TITLES, explanation, headOf, isReplaced, sourceOf, type Place } from "./why";
 
 export interface Props {
   engine: Engine;
@@ -23,23 +23,23 @@ export function Hand(props: Props) {
   const [focus, setFocus] = useState<Place>();
   // Another table may have been entered meanwhile.
   const leave = (name: string) => setFocus((now) => (now?.matrix === name ? undefined : now));
-  const shownHead = Math.min(head, trace.heads.length - 1), one = trace.heads[shownHead];
+  const one = trace.heads[head];
   const several = trace.heads.length > 1, tokens = trace.tokens;
   const width = trace.q[0].length / trace.heads.length;
-  const of = several ? ` of head ${shownHead}` : "";
+  const of = several ? ` of head ${head}` : "";
   const inputs = (name: "x" | "wq" | "wk" | "wv" | "q" | "k" | "v", values: Values, rows?: string[]) => (
     <Table name={name} title={TITLES[name]} values={values} rows={rows} tint="sign" focus={focus}
-      source={sourceOf(focus, trace, shownHead, name)} onFocus={setFocus} onLeave={leave}
-      changed={(row) => change.isReplaced(specification, name, row)}
+      source={sourceOf(focus, trace, head, name)} onFocus={setFocus} onLeave={leave}
+      changed={(row) => isReplaced(trace, name, row)}
       onEdit={(row, column, value) => onChange(change.setNumber(specification, name, row, column, value, values as Matrix))} />
   );
   const table = (name: string, title: string, values: Values, options: Partial<Parameters<typeof Table>[0]> = {}) => (
-    <Table name={name} title={title} file={several && name !== "out" ? `${name}-head-${shownHead}` : name} values={values} rows={tokens} columns={tokens} focus={focus} onFocus={setFocus} onLeave={leave}
-      source={sourceOf(focus, trace, shownHead, name)} {...options} />
+    <Table name={name} title={title} file={several && name !== "out" ? `${name}-head-${head}` : name} values={values} rows={tokens} columns={tokens} focus={focus} onFocus={setFocus} onLeave={leave}
+      source={sourceOf(focus, trace, head, name)} {...options} />
   );
   return (
     <>
-      <Switches {...props} head={shownHead} />
+      <Switches {...props} />
       <div class="steps">
         <section>
           <h2><b>0</b> What goes in</h2>
@@ -82,7 +82,7 @@ export function Hand(props: Props) {
         <section>
           <h2><b>4</b> Weights</h2>
           <p class="lead">Softmax of each row: e to the power of each score, divided by the row's sum. None is negative, and a row that sees anything adds up to 1.</p>
-          {table("weights", `weights${of}`, one.weights, { tint: "weight", wrong: trace.mistakenWeights?.[shownHead] })}
+          {table("weights", `weights${of}`, one.weights, { tint: "weight", wrong: trace.mistakenWeights?.[head] })}
         </section>
         <section>
           <h2><b>5</b> Outputs</h2>
@@ -91,7 +91,7 @@ export function Hand(props: Props) {
             { columns: undefined, tint: "sign", wrong: trace.mistakenOut })}
         </section>
       </div>
-      <Why focus={focus} trace={trace} head={shownHead} />
+      <Why focus={focus} trace={trace} head={head} />
     </>
   );
 }

@@ -69,6 +69,7 @@ function Page({ engine }: { engine: Engine }) {
   const change = (part: Partial<State>) => go({ ...history.now, ...part });
   const undo = () => { history.undo(); redraw(0); };
   const redo = () => { history.redo(); redraw(0); };
+  const beginAgain = () => go({ ...initial(), view: state.view });
 
   const written = useRef(0);
   const writeAddress = () => {
@@ -117,7 +118,7 @@ function Page({ engine }: { engine: Engine }) {
         <div class="tools">
           <button onClick={undo} disabled={!history.canUndo} title="Ctrl+Z" aria-label="Undo">↶</button>
           <button onClick={redo} disabled={!history.canRedo} title="Ctrl+Shift+Z" aria-label="Redo">↷</button>
-          <button onClick={() => go({ ...initial(), view: state.view })} disabled={rest === ""} title="Back to what the page began with">example</button>
+          <button onClick={beginAgain} disabled={rest === ""} title="Back to what the page began with">example</button>
           <CopyLink onCopy={writeAddress} />
           <button onClick={() => { choose(NEXT_THEME[theme()]); redraw(0); }} title="Light, dark, or as the system">theme: {theme()}</button>
         </div>
@@ -126,7 +127,7 @@ function Page({ engine }: { engine: Engine }) {
         <p class="introduction">{INTRODUCTIONS[state.view]}</p>
         {problem && (
           <p class="problem" role="alert">
-            {problem}. <button onClick={undo} disabled={!history.canUndo}>undo</button> <button onClick={() => go({ ...initial(), view: state.view })}>the example</button>
+            {problem}. <button onClick={undo} disabled={!history.canUndo}>undo</button> <button onClick={beginAgain}>the example</button>
           </p>
         )}
         {trace && state.view === "hand" && (

@@ -29,7 +29,7 @@ function sumOf(old: string | undefined, added: string[], sum: string, sign: stri
 
 export function Tiles({ trace, head, onHead, tile, query, step, onChange }: Props) {
   const [playing, setPlaying] = useState(false);
-  const row = Math.min(query, trace.tokens.length - 1), one = trace.heads[Math.min(head, trace.heads.length - 1)];
+  const row = Math.min(query, trace.tokens.length - 1), one = trace.heads[head];
   const tiles = one.tiles?.[row] ?? [], last = tiles.length, at = Math.min(step, last);
   useEffect(() => {
     if (!playing) return;

@@ -26,7 +26,8 @@ export function headOf(trace: Trace, column: number): number {
   return Math.floor((column * trace.heads.length) / trace.v[0].length);
 }
 
-const isReplaced = (trace: Trace, { matrix, row }: Place) => trace.replaced.some((each) => each.matrix === matrix && each.row === row);
+/** Whether a row of q, k or v is not as X gives it. */
+export const isReplaced = (trace: Trace, matrix: string, row: number) => trace.replaced.some((each) => each.matrix === matrix && each.row === row);
 
 /** The table that a score comes through before its mask, the last of those that are there. */
 function beforeMask(head: Head): "scaled" | "softcapped" | "biased" {
@@ -56,7 +57,7 @@ export function sourceOf(focus: Place | undefined, trace: Trace, head: number, m
     case "q":
     case "k":
     case "v":
-      if (!trace.x || isReplaced(trace, focus)) return undefined;
+      if (!trace.x || isReplaced(trace, focus.matrix, focus.row)) return undefined;
       return matrix === "x" ? line(row) : matrix === PROJECTIONS[focus.matrix] ? { begin: column, end: column + 1 } : undefined;
     case "scores":
       return matrix === "q" ? inHead("q", row) : matrix === "k" ? inHead("k", column) : undefined;
@@ -104,7 +105,7 @@ export function explanation(focus: Place, trace: Trace, head: number): string {
     case "q":
     case "k":
     case "v": {
-      if (isReplaced(trace, focus)) return `${matrix} of ${token(row)}, column ${column}: changed by hand, to ${number(trace[matrix][row][column])}.`;
+      if (isReplaced(trace, focus.matrix, focus.row)) return `${matrix} of ${token(row)}, column ${column}: changed by hand, to ${number(trace[matrix][row][column])}.`;
       const projection = trace[PROJECTIONS[matrix] as "wq"];
       if (!trace.x || !projection) return `${matrix} of ${token(row)}, column ${column}: given. Type to change it.`;
       const weights = projection.map((line) => line[column]);
